@@ -1,0 +1,1 @@
+"""Whether the order was right: git history and grades."""

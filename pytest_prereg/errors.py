@@ -1,0 +1,74 @@
+"""Everything that pytest-prereg raises, in one tree.
+
+PreregError
+├── StudyError       the prediction file, its experiments or its lock are wrong
+├── EvidenceError    evidence is unreadable, altered, or does not fit the study
+├── HistoryError     git could not tell
+├── JudgeError       a recorded value that no verdict can be built on
+├── MeasureError     nothing could be launched
+└── UsageError       a command or option that makes no sense as typed
+
+Each carries one or more problems, so that all errors of a file are told at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong, where, and what to do about it.
+
+    Renders as ``path:line: PRnnn: message``; ``advice`` follows on lines of its own.
+    """
+
+    code: str
+    message: str
+    path: str | None = None
+    line: int | None = None
+    advice: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        head = f"{place}: " if place else ""
+        tail = "".join(f"\n    {line}" for line in self.advice.splitlines()) if self.advice else ""
+        return f"{head}{self.code}: {self.message}{tail}"
+
+
+class PreregError(Exception):
+    """Base of all errors; ``problems`` is never empty."""
+
+    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = (
+            (problems,) if isinstance(problems, Problem) else tuple(problems)
+        )
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class StudyError(PreregError):
+    """The prediction file, its experiments or its lock are wrong."""
+
+
+class EvidenceError(PreregError):
+    """Evidence is unreadable, altered, or does not fit the study."""
+
+
+class HistoryError(PreregError):
+    """Git could not tell."""
+
+
+class JudgeError(PreregError):
+    """A recorded value that no verdict can be built on."""
+
+
+class MeasureError(PreregError):
+    """Nothing could be launched."""
+
+
+class UsageError(PreregError):
+    """A command or option that makes no sense as typed."""

@@ -1,0 +1,1 @@
+"""What was seen: repeats, session files, environment, importers."""

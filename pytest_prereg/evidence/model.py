@@ -1,0 +1,162 @@
+"""What was seen: the lines of a session file, and the series they add up to.
+
+A session file holds one JSON object a line: a header, for every attempt a ``started`` and a ``finished`` line,
+and a footer. Its field names are a public format.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """How one attempt at a slot ended; the values are never merged."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    TASK_FAILED = "task-failed"
+    INFRASTRUCTURE = "infrastructure"
+    LOST = "lost"
+    """A ``started`` without its ``finished``; never written, only concluded."""
+    INVALID = "invalid"
+    EXCLUDED = "excluded"
+    PILOT = "pilot"
+    WARMUP = "warmup"
+
+
+RERUN = frozenset({Outcome.INFRASTRUCTURE, Outcome.LOST})
+"""Outcomes after which the slot is run again in place."""
+
+Value = float | list[float]
+
+
+class Line(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, tag_field="type"):
+    """One line of a session file."""
+
+
+class Header(Line, tag="header"):
+    """First line: what this session measures, with what, and what it knows of other files."""
+
+    version: int
+    study: str
+    experiment: str
+    series: int
+    origin: Literal["measured", "imported", "pilot"]
+    planned: dict[str, int] | None
+    """Repeats per arm; ``None`` for an import whose n was not registered."""
+    pairing: Literal["block", "none"]
+    seed: str
+    """What block order and seeds are derived from (``sha256:…``)."""
+    source: str | None
+    """Source digest of the experiment; ``None`` for an import."""
+    predictions: dict[str, str]
+    """Registration digest by prediction id."""
+    head: str | None
+    """Commit at HEAD when the session began, or ``None`` without git."""
+    dirty: bool | None
+    session: str
+    """Random hex name, shared by the files of one session."""
+    created: str
+    """UTC, ISO 8601; for people, never for order."""
+    executor: str
+    environment: dict[str, Any]
+    versions: dict[str, str]
+    known: dict[str, str] = {}
+    """Digest of every session file of the study that was there, up to its last whole line, by path."""
+    subject: str | None = None
+    data: str | None = None
+    imported: dict[str, Any] | None = None
+    """For imports: name, format and digest of the file they came from."""
+
+
+class Started(Line, tag="started"):
+    """Written and synced before the repeat is launched."""
+
+    repeat: str
+    """Id: ``experiment/series/arm/index``, without ``arm`` where there is only one unnamed."""
+    arm: str
+    index: int
+    """1-based, within the arm."""
+    attempt: int
+    """1-based."""
+    block: int | None = None
+    seed: int | None = None
+    at: str | None = None
+
+
+class Finished(Line, tag="finished"):
+    """Written and synced after the repeat ended."""
+
+    repeat: str
+    attempt: int
+    outcome: Outcome
+    values: dict[str, Value] = {}
+    """Declared metrics."""
+    diagnostics: dict[str, Any] = {}
+    """Undeclared metrics and notes: kept, never judged."""
+    instruments: dict[str, str] = {}
+    """Instrument by metric, where one took the reading."""
+    cause: str | None = None
+    """``exception``, ``exit``, ``oom``, ``deadline``, a reason of ``invalidate`` or of the metric contract …"""
+    error: str | None = None
+    """The tail of what the body printed or raised, bounded."""
+    machine: str | None = None
+    environment: dict[str, Any] = {}
+    """What differs from repeat to repeat: load average, clocks, pid."""
+    seconds: dict[str, float] = {}
+    """``launch`` (until the body starts), ``body``, ``total``."""
+    at: str | None = None
+    samples: dict[str, int] = {}
+    """How many samples a value was reduced from, where more than one."""
+
+
+class Footer(Line, tag="footer"):
+    """Last line of a file that was closed: ``digest`` is over all bytes before it."""
+
+    lines: int
+    digest: str
+    ended: Literal["finished", "interrupted", "failed"]
+    at: str | None = None
+
+
+SessionLine = Header | Started | Finished | Footer
+
+
+class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True):
+    """The attempt that settled a slot, as the judge sees it."""
+
+    id: str
+    arm: str
+    index: int
+    block: int | None
+    outcome: Outcome
+    values: dict[str, Value]
+    position: int
+    """Run order within the series, from 0."""
+    machine: str | None
+    cause: str | None = None
+    instruments: dict[str, str] = {}
+
+
+class Series(msgspec.Struct, kw_only=True, frozen=True):
+    """The registered set of repeats of an experiment, numbered for life."""
+
+    experiment: str
+    number: int
+    origin: Literal["measured", "imported"]
+    pairing: Literal["block", "none"]
+    planned: dict[str, int] | None
+    repeats: tuple[RecordedRepeat, ...]
+    """Settled slots, in run order."""
+    faults: tuple[str, ...]
+    """Ids of the repeats of all infrastructure faults and lost attempts, one entry each."""
+    complete: bool
+    source: str | None
+    seed: str
+    predictions: dict[str, str]
+    """Registration digests that every file of the series binds."""
+    sessions: tuple[str, ...]
+    """File names, in order of creation."""

@@ -1,0 +1,1 @@
+"""How it is measured: `@experiment`, `Repeat`, schedule, executors, instruments, workloads."""

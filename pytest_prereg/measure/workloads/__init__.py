@@ -1,0 +1,1 @@
+"""Real work to measure: each workload states its own version."""

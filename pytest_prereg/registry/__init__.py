@@ -1,0 +1,1 @@
+"""What is promised: model, loading with lines, quantities, units, digests, lock."""
