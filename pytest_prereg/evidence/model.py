@@ -1,7 +1,7 @@
 """What was seen: the lines of a session file, and the series they add up to.
 
-A session file holds one JSON object a line: a header, for every attempt a ``started`` and a ``finished`` line,
-and a footer. Its field names are a public format.
+A session file holds one JSON object a line: a header, for every attempt a ``started`` and a ``finished``
+line, and a footer. Its field names are a public format.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Line(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, tag_fi
     """One line of a session file."""
 
 
-class Header(Line, tag="header"):
+class Header(Line, kw_only=True, frozen=True, tag="header"):
     """First line: what this session measures, with what, and what it knows of other files."""
 
     version: int
@@ -72,7 +72,7 @@ class Header(Line, tag="header"):
     """For imports: name, format and digest of the file they came from."""
 
 
-class Started(Line, tag="started"):
+class Started(Line, kw_only=True, frozen=True, tag="started"):
     """Written and synced before the repeat is launched."""
 
     repeat: str
@@ -87,7 +87,7 @@ class Started(Line, tag="started"):
     at: str | None = None
 
 
-class Finished(Line, tag="finished"):
+class Finished(Line, kw_only=True, frozen=True, tag="finished"):
     """Written and synced after the repeat ended."""
 
     repeat: str
@@ -100,7 +100,7 @@ class Finished(Line, tag="finished"):
     instruments: dict[str, str] = {}
     """Instrument by metric, where one took the reading."""
     cause: str | None = None
-    """``exception``, ``exit``, ``oom``, ``deadline``, a reason of ``invalidate`` or of the metric contract …"""
+    """``exception``, ``exit``, ``oom``, ``deadline``, or why the repeat is invalid"""
     error: str | None = None
     """The tail of what the body printed or raised, bounded."""
     machine: str | None = None
@@ -113,7 +113,7 @@ class Finished(Line, tag="finished"):
     """How many samples a value was reduced from, where more than one."""
 
 
-class Footer(Line, tag="footer"):
+class Footer(Line, kw_only=True, frozen=True, tag="footer"):
     """Last line of a file that was closed: ``digest`` is over all bytes before it."""
 
     lines: int

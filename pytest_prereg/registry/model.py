@@ -24,7 +24,7 @@ class Model(msgspec.Struct, kw_only=True, frozen=True):
     """Base of the resolved structs."""
 
 
-class Metric(Model):
+class Metric(Model, kw_only=True, frozen=True):
     """A declared metric: what one repeat records under ``name``, in ``unit``."""
 
     name: str
@@ -37,7 +37,7 @@ class Metric(Model):
     cap: float | None = None
 
 
-class Arm(Model):
+class Arm(Model, kw_only=True, frozen=True):
     """One setting that is compared with others; ``params`` are merged over the experiment's."""
 
     name: str
@@ -49,7 +49,7 @@ class Arm(Model):
     """Planned repeats of this arm; ``None`` for an import that registers none."""
 
 
-class Source(Model):
+class Source(Model, kw_only=True, frozen=True):
     """Where an experiment's code is: a function of a module of the study, or a built-in."""
 
     function: str
@@ -61,7 +61,7 @@ class Source(Model):
     preload: tuple[str, ...] = ()
 
 
-class Experiment(Model):
+class Experiment(Model, kw_only=True, frozen=True):
     """Code or an import that yields named metrics once per repeat."""
 
     id: str
@@ -80,7 +80,7 @@ class Experiment(Model):
         return None if None in counts.values() else counts  # type: ignore[return-value]
 
 
-class Contrast(Model):
+class Contrast(Model, kw_only=True, frozen=True):
     """``left op right`` across two arms."""
 
     operator: Literal["-", "/"]
@@ -88,7 +88,7 @@ class Contrast(Model):
     right: str
 
 
-class Quantity(Model):
+class Quantity(Model, kw_only=True, frozen=True):
     """An expression over metrics, evaluated inside a repeat: one number per repeat."""
 
     text: str
@@ -97,7 +97,7 @@ class Quantity(Model):
     """Metric names used, sorted."""
 
 
-class Prediction(Model):
+class Prediction(Model, kw_only=True, frozen=True):
     """A claim with the region of values that it predicts and the region that falsifies it."""
 
     id: str
@@ -116,7 +116,7 @@ class Prediction(Model):
     line: int
 
 
-class Study(Model):
+class Study(Model, kw_only=True, frozen=True):
     """One prediction file, with its experiments."""
 
     id: str

@@ -18,7 +18,7 @@ class Table(msgspec.Struct, kw_only=True, frozen=True, rename="kebab", forbid_un
     """A closed table: keys are kebab-case, unknown ones are errors."""
 
 
-class StudyTable(Table):
+class StudyTable(Table, kw_only=True, frozen=True):
     """``[study]``."""
 
     id: Id
@@ -32,7 +32,7 @@ class StudyTable(Table):
     notes: str | None = None
 
 
-class ConstantTable(Table):
+class ConstantTable(Table, kw_only=True, frozen=True):
     """``[constants.N]``: a number from elsewhere."""
 
     value: float
@@ -41,14 +41,14 @@ class ConstantTable(Table):
     source: str
 
 
-class InstrumentTable(Table):
+class InstrumentTable(Table, kw_only=True, frozen=True):
     """``[instruments.N]``: why what it reads may decide."""
 
     calibrated_by: list[str] | None = None
     trusted: str | None = None
 
 
-class ModalTable(Table):
+class ModalTable(Table, kw_only=True, frozen=True):
     """``[executors.modal]``."""
 
     image: str | None = None
@@ -57,7 +57,7 @@ class ModalTable(Table):
     region: str | None = None
 
 
-class SlurmTable(Table):
+class SlurmTable(Table, kw_only=True, frozen=True):
     """``[executors.slurm]``."""
 
     partition: str | None = None
@@ -65,14 +65,14 @@ class SlurmTable(Table):
     time: Duration | None = None
 
 
-class ExecutorsTable(Table):
+class ExecutorsTable(Table, kw_only=True, frozen=True):
     """``[executors]``."""
 
     modal: ModalTable | None = None
     slurm: SlurmTable | None = None
 
 
-class MetricTable(Table):
+class MetricTable(Table, kw_only=True, frozen=True):
     """A metric: its unit, its instrument, and what its values can and cannot say."""
 
     unit: str
@@ -83,7 +83,7 @@ class MetricTable(Table):
     cap: float | None = None
 
 
-class ReadTable(Table):
+class ReadTable(Table, kw_only=True, frozen=True):
     """``read``: the file that a command leaves behind."""
 
     file: str
@@ -91,7 +91,7 @@ class ReadTable(Table):
     select: str | None = None
 
 
-class ServiceTable(Table):
+class ServiceTable(Table, kw_only=True, frozen=True):
     """``service``: a server that a repeat talks to."""
 
     command: list[str]
@@ -99,7 +99,7 @@ class ServiceTable(Table):
     scope: Literal["repeat", "series"] = "repeat"
 
 
-class RepeatsTable(Table):
+class RepeatsTable(Table, kw_only=True, frozen=True):
     """``repeats`` when it is more than a number: registered looks, or the anytime rule."""
 
     looks: list[Annotated[int, msgspec.Meta(ge=1)]] | None = None
@@ -107,7 +107,7 @@ class RepeatsTable(Table):
     stopping: Literal["anytime"] | None = None
 
 
-class ExperimentTable(Table):
+class ExperimentTable(Table, kw_only=True, frozen=True):
     """``[experiments.N]``."""
 
     fixture: str | None = None
@@ -142,7 +142,7 @@ class ExperimentTable(Table):
     notes: str | None = None
 
 
-class PredictionTable(Table):
+class PredictionTable(Table, kw_only=True, frozen=True):
     """``[predictions.N]``."""
 
     claim: str
@@ -181,7 +181,7 @@ class PredictionTable(Table):
     notes: str | None = None
 
 
-class PredictionsFile(Table):
+class PredictionsFile(Table, kw_only=True, frozen=True):
     """A whole ``predictions.toml``."""
 
     study: StudyTable
