@@ -1,0 +1,70 @@
+"""What every area's tests share: pytester, a quiet environment, throw-away git repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytest_plugins = ["pytester"]
+
+GIT_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+
+
+@dataclass(frozen=True)
+class GitRepository:
+    """A repository with an identity of its own, out of reach of the user's settings."""
+
+    path: Path
+
+    def git(self, *arguments: str) -> str:
+        """Runs git here and returns what it printed, stripped; a failure shows what git said."""
+        done = subprocess.run(["git", *arguments], cwd=self.path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr}"
+        return done.stdout.strip()
+
+    def write(self, name: str, text: str) -> Path:
+        """Writes a file, making its folders, and commits nothing."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def commit(self, message: str, *names: str) -> str:
+        """Commits the files named, or else everything there, and returns the commit's hash."""
+        self.git("add", "--all", "--", *(names or (".",)))
+        self.git("commit", "--quiet", "--allow-empty", "--message", message)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture(autouse=True)
+def _outside_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``CI`` changes what ``--prereg`` does, and a git hook's variables redirect git: tests set what they mean."""
+    for name in ("CI", "PYTEST_ADDOPTS", *GIT_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def git_repository(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., GitRepository]:
+    """Makes repositories: ``git_repository()`` in a new folder, ``git_repository(path)`` in that one."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+    def make(path: Path | None = None) -> GitRepository:
+        repository = GitRepository(path or tmp_path_factory.mktemp("repository"))
+        repository.git("init", "--quiet", "--initial-branch=main")
+        settings = {"user.name": "Test", "user.email": "test@example.invalid", "commit.gpgsign": "false"}
+        for key, value in settings.items():
+            repository.git("config", key, value)
+        return repository
+
+    return make
