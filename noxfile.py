@@ -1,0 +1,79 @@
+"""Every check of the project, by name: ``nox -l`` lists them, ``nox -s lint types`` runs some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "docs", "tests"]
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = ["3.11", "3.12", "3.13"]
+OLDEST = PYTHONS[0]
+CONSTRAINTS = ".ci/constraints.txt"
+
+
+def group(name: str) -> list[str]:
+    """Requirements of a dependency group, resolved here so that any version of pip will do."""
+    return list(nox.project.dependency_groups(PYPROJECT, name))
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Run the tests, without torch."""
+    session.install("--editable", ".", *group("tests"))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def tests_torch(session: nox.Session) -> None:
+    """Run the tests with torch, so that those which need it run as well."""
+    session.install("--constraint", CONSTRAINTS, "--editable", ".[torch]", *group("tests"))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def lint(session: nox.Session) -> None:
+    """Check style and formatting."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+
+
+@nox.session(python=OLDEST)
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    session.install("--editable", ".", *group("types"))
+    session.run("mypy", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def docs(session: nox.Session) -> None:
+    """Build the documentation; a warning is an error. Then show what the changelog would say."""
+    session.install("--editable", ".", *group("docs"))
+    session.run("sphinx-build", "--fail-on-warning", "--nitpicky", "docs", "docs/_build/html")
+    session.run("towncrier", "build", "--draft")
+
+
+@nox.session(python=PYTHONS)
+def build(session: nox.Session) -> None:
+    """Build sdist and wheel, and test the wheel as a user gets it."""
+    dist = Path(session.create_tmp()) / "dist"
+    session.install(*group("build"), *group("tests"))
+    session.run("python", "-m", "build", "--outdir", str(dist))
+    session.run("twine", "check", "--strict", *map(str, dist.iterdir()))
+    wheel = max(dist.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    session.install("--force-reinstall", "--no-deps", str(wheel))
+    session.install(str(wheel))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def benchmarks(session: nox.Session) -> None:
+    """Print the speed tables, side by side with what a user would pick instead."""
+    session.install("--constraint", CONSTRAINTS, "--editable", ".[torch]")
+    session.run("python", "benchmarks/run.py", *session.posargs)
