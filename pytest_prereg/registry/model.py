@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from pytest_prereg.registry.regions import Region
-from pytest_prereg.registry.tables import ExperimentTable, PredictionTable, StudyTable
+from pytest_prereg.registry.tables import ConstantTable, ExperimentTable, PredictionTable, StudyTable
 
 ONLY_ARM = ""
 """Name of the arm of an experiment that declares none; it is left out of ids and never shown."""
@@ -123,6 +123,7 @@ class Study(Model, kw_only=True, frozen=True):
     table: StudyTable
     path: Path
     """The TOML file."""
+    constants: dict[str, ConstantTable] = {}
     experiments: dict[str, Experiment]
     predictions: dict[str, Prediction]
 
