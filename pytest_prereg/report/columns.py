@@ -1,0 +1,98 @@
+"""Text in columns: how wide it is, how it is cut and wrapped, and how it reads in plain ASCII."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ASCII = str.maketrans(
+    {
+        "≤": "<=",
+        "≥": ">=",
+        "±": "+/-",
+        "→": "->",
+        "·": "|",
+        "…": "~",
+        "\N{MINUS SIGN}": "-",
+        "\N{EN DASH}": "-",
+        "\N{EM DASH}": "-",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "\N{GREEK SMALL LETTER SIGMA}": "sigma",
+        "µ": "u",
+        "μ": "u",
+        "°": "deg ",
+        "²": "^2",
+        "∞": "inf",
+        "▒": "=",
+        "▓": "#",
+        "░": ".",
+        "├": "[",
+        "┤": "]",
+        "•": "o",
+        "←": "<",
+    },
+)
+
+
+def ascii_text(text: str) -> str:
+    """Return ``text`` with every character that is not ASCII replaced by what it means, or ``?``."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def can_draw(encoding: str | None) -> bool:
+    """Say whether a stream of this encoding can show the plot and the signs of a verdict line."""
+    try:
+        "▒▓░├•┤←→≤≥…·".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def width_of(text: str) -> int:
+    """Return the number of terminal cells that ``text`` takes."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """Return ``text``, its end replaced by ``…`` where it is wider than ``width`` cells."""
+    if width_of(text) <= width:
+        return text
+    return _head(text, width - 1) + "…" if width > 0 else ""
+
+
+def _head(text: str, width: int) -> str:
+    """Return the longest start of ``text`` that fits ``width`` cells."""
+    taken = 0
+    for position, character in enumerate(text):
+        taken += _cells(character)
+        if taken > width:
+            return text[:position]
+    return text
+
+
+def padded(text: str, width: int) -> str:
+    """Return ``text`` cut or filled to exactly ``width`` cells."""
+    text = cut(text, width)
+    return text + " " * (width - width_of(text))
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """Yield ``text`` in lines of at most ``width`` cells, broken between words; a longer word is cut."""
+    line = ""
+    for word in text.split():
+        longer = f"{line} {word}" if line else word
+        if line and width_of(longer) > width:
+            yield line
+            longer = word
+        line = cut(longer, width)
+    if line:
+        yield line

@@ -1,0 +1,66 @@
+"""The count over all verdicts: exploratory ones are shown and never counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_prereg.report.columns import ascii_text, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_prereg.report.records import Record
+
+_VERDICTS = ("supported", "refuted", "inconclusive")
+
+
+def scoreboard(records: Sequence[Record], width: int = 80, *, unicode: bool = True) -> list[str]:
+    """Return the line above the verdicts and those below, none wider than ``width``.
+
+    Above: how many are registered, judged, pending. Below: what the counts leave out or rest on.
+    """
+    heading = " · ".join(_counts(records))
+    notes = " · ".join(_notes(records))
+    lines = [*_ruled(heading, width), *wrapped(notes, width)]
+    return lines if unicode else [ascii_text(line) for line in lines]
+
+
+def _counts(records: Sequence[Record]) -> list[str]:
+    counted = [record for record in records if record.standing != "exploratory"]
+    verdicts = Counter(str(record.verdict) for record in counted if record.verdict is not None)
+    registered = sum(record.order != "unregistered" for record in records)
+    pending = sum(record.status == "pending" for record in records)
+    of_each = [f"{verdicts[name]} {name}" for name in _VERDICTS]
+    return [f"{registered} registered", f"{verdicts.total()} judged", *of_each, f"{pending} pending"]
+
+
+def _notes(records: Sequence[Record]) -> list[str]:
+    standings = Counter(record.standing for record in records)
+    exploratory = standings["exploratory"]
+    imported = sum("imported" in record.flags for record in records)
+    excluded = sum(record.excluded for record in records)
+    notes = [f"{standings['confirmatory']} of {len(records)} confirmatory"]
+    notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
+    notes += [f"{imported} imported"] if imported else []
+    notes += [f"{excluded} repeat{'s' * (excluded != 1)} excluded"] if excluded else []
+    return [*notes, *_wrong(records), *_cost(records)]
+
+
+def _wrong(records: Sequence[Record]) -> list[str]:
+    """Each verdict errs at half of what its interval leaves out: the sum is what to expect."""
+    counted = [record for record in records if record.standing != "exploratory"]
+    expected = sum((1 - record.confidence) / 2 for record in counted if record.confidence is not None)
+    return [f"about {expected:.2g} wrong by chance"] if expected else []
+
+
+def _cost(records: Sequence[Record]) -> list[str]:
+    costs = [record.cost_usd for record in records if record.cost_usd is not None]
+    return [f"${sum(costs):.2f}"] if costs else []
+
+
+def _ruled(text: str, width: int) -> Iterator[str]:
+    """Yield ``text`` at the right end of a rule; wrapped, where it is too long."""
+    *above, last = wrapped(text, width)
+    yield from above
+    yield last if len(last) + 2 > width else f"{'-' * (width - len(last) - 1)} {last}"
