@@ -68,7 +68,7 @@ def rows() -> list[Row]:
             (collect_once(folder, "-p", "pytest_prereg.plugin"), collect_once(folder)) for _ in range(ROUNDS)
         ]
         added = modules_loaded(folder, "-p", "pytest_prereg.plugin") - modules_loaded(folder)
-    ours, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ours, bare = (min(column) for column in zip(*pairs, strict=True))
     walls, cpus, modules = zip(*imports, strict=True)
     return [
         Row(what="import of the plugin, median", ours=statistics.median(walls), unit="ms", limit=5),
@@ -76,5 +76,5 @@ def rows() -> list[Row]:
         Row(what="the same, fastest", ours=min(walls), unit="ms"),
         Row(what="modules it imports", ours=len(modules[0]), unit=""),
         Row(what="heavy modules it adds to a run", ours=len(added & HEAVY), unit="", limit=0),
-        Row(what="pytest --co -q, empty folder", ours=ours, other=bare, against="without it", unit="ms"),
+        Row(what="pytest --co -q, empty folder, fastest", ours=ours, other=bare, against="without it", unit="ms"),
     ]
