@@ -1,0 +1,153 @@
+"""The unit of a quantity, from the units of its metrics, and the unit that its verdict is shown in.
+
+Resolved once, at ``lock``, and stored there; nothing here runs while judging.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pytest_prereg.registry.dimensions import convert, ratio, root
+from pytest_prereg.registry.quantities import COMPARISONS, node_text
+from pytest_prereg.registry.refusals import RefusedError, quoted
+from pytest_prereg.registry.unit_text import Powers, normal_unit, parse_unit, raised, times, unit_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_prereg.registry.model import Metric, Node, Prediction, Quantity, Study
+    from pytest_prereg.registry.tables import ConstantTable
+
+__all__ = ["convert", "natural_unit", "needs_name", "registered_unit", "resolve_unit"]
+
+_PURE: Powers = {}
+_SAME_UNIT = frozenset({"+", "-", "min", "max", *COMPARISONS.values()})
+_KEEPS_UNIT = frozenset({"-", "abs", "min", "max", "mean", "median", "sum", "std", "quantile"})
+_LARGEST_EXPONENT = 20
+
+
+def natural_unit(node: Node, metrics: Mapping[str, Metric], constants: Mapping[str, ConstantTable]) -> str:
+    """The unit that ``node`` has when metrics are in their declared units.
+
+    Raises:
+        RefusedError: PR021, where units don't go together: a sum of seconds and tokens, of s and ms.
+    """
+    return unit_text(_powers(node, metrics, constants) or _PURE)
+
+
+def resolve_unit(
+    quantity: Quantity,
+    metrics: Mapping[str, Metric],
+    constants: Mapping[str, ConstantTable],
+    wanted: str | None,
+) -> tuple[str, float]:
+    """The unit shown, and the factor that a value in natural units is multiplied by to be in it.
+
+    Without a wish it is the natural unit, and ``1`` for a pure number: of ``ms / s`` the factor is 0.001.
+
+    Raises:
+        RefusedError: PR021, where units don't go together or ``wanted`` measures something else.
+    """
+    natural = natural_unit(quantity.node, metrics, constants)
+    try:
+        return _shown(natural, wanted)
+    except RefusedError as refusal:
+        raise RefusedError(
+            "PR021",
+            f"quantity {quoted(quantity.text)} is in {_spelt(natural)}; it can't be in {quoted(wanted)}",
+        ) from refusal
+
+
+def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
+    """The unit that a prediction is registered in, and the factor from the natural unit of what is estimated.
+
+    The unit is the prediction's ``unit``, else the one that a region names, else the natural one. The estimate of
+    ``a / b`` is a pure number whatever the quantity; the factor belongs to the estimate, not to the values.
+    """
+    metrics = study.experiments[prediction.experiment].metrics
+    wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
+    if prediction.contrast is not None and prediction.contrast.operator == "/":
+        natural_unit(prediction.quantity.node, metrics, study.constants)
+        return _shown("1", wanted)
+    return resolve_unit(prediction.quantity, metrics, study.constants, wanted)
+
+
+def needs_name(natural: str) -> bool:
+    """Whether a bare number leaves open what it counts: in ``s`` or ``%`` it does, in ``1`` or ``ms/s`` not."""
+    powers = parse_unit(natural)
+    factor, base = root(powers)
+    return bool(base) or (len(powers) == 1 and factor != 1.0)
+
+
+def _shown(natural: str, wanted: str | None) -> tuple[str, float]:
+    if wanted is not None:
+        return normal_unit(wanted), ratio(parse_unit(natural), parse_unit(wanted), natural, wanted)
+    return (natural, 1.0) if needs_name(natural) else ("1", root(parse_unit(natural))[0])
+
+
+def _powers(
+    node: Node, metrics: Mapping[str, Metric], constants: Mapping[str, ConstantTable]
+) -> Powers | None:
+    """Unit of ``node``; ``None`` for a bare number, which takes the unit of what it meets in a sum."""
+    if isinstance(node, str):
+        return _PURE if node == "completed" else parse_unit(metrics[node].unit)
+    if not isinstance(node, list):
+        return None
+    name, operands = node[0], node[1:]
+    if name == "constant":
+        return parse_unit(constants[operands[0]].unit)
+    units = [_powers(operand, metrics, constants) for operand in operands]
+    if len(units) > 1 and name in _SAME_UNIT:
+        common = _common(operands, units)
+        return _PURE if name in COMPARISONS.values() else common
+    if name in _KEEPS_UNIT:
+        return units[0]
+    return _derived(name, operands, [unit or _PURE for unit in units])
+
+
+def _derived(name: str, operands: list[Node], units: list[Powers]) -> Powers:
+    if name in ("*", "/"):
+        return times(units[0], units[1], 1 if name == "*" else -1)
+    if name == "sqrt":
+        return raised(units[0], Fraction(1, 2))
+    if name == "**":
+        return _power(operands, units)
+    if name != "count" and units[0]:
+        operand = quoted(node_text(operands[0]))
+        raise RefusedError(
+            "PR021", f"{quoted(name)} takes a pure number, but {operand} is in {unit_text(units[0])}"
+        )
+    return _PURE
+
+
+def _power(operands: list[Node], units: list[Powers]) -> Powers:
+    base, exponent = operands
+    if not units[0] and not units[1]:
+        return _PURE
+    if not isinstance(exponent, float) or abs(exponent) > _LARGEST_EXPONENT:
+        written = f"{quoted(node_text(base))} is in {unit_text(units[0])}"
+        raise RefusedError("PR021", f"{written}: raise it to a plain, small number only")
+    return raised(units[0], Fraction(exponent).limit_denominator(100))
+
+
+def _common(operands: list[Node], units: list[Powers | None]) -> Powers | None:
+    """The one unit of all operands; bare numbers take it."""
+    named = [(operand, unit) for operand, unit in zip(operands, units, strict=True) if unit is not None]
+    if not named:
+        return None
+    first, common = named[0]
+    for operand, unit in named[1:]:
+        if unit != common and root(unit) != root(common):
+            same_kind = root(unit)[1] == root(common)[1]
+            raise RefusedError(
+                "PR021",
+                f"{quoted(node_text(first))} is in {_spelt(unit_text(common))}, "
+                f"{quoted(node_text(operand))} in {_spelt(unit_text(unit))}; "
+                + ("declare both metrics in one unit" if same_kind else "they can't be added or compared"),
+            )
+    return common
+
+
+def _spelt(unit: str) -> str:
+    return "no unit" if unit == "1" else unit
