@@ -76,5 +76,7 @@ def rows() -> list[Row]:
         Row(what="the same, fastest", ours=min(walls), unit="ms"),
         Row(what="modules it imports", ours=len(modules[0]), unit=""),
         Row(what="heavy modules it adds to a run", ours=len(added & HEAVY), unit="", limit=0),
-        Row(what="pytest --co -q, empty folder, fastest", ours=ours, other=bare, against="without it", unit="ms"),
+        Row(
+            what="pytest --co -q on nothing, fastest", ours=ours, other=bare, against="without it", unit="ms"
+        ),
     ]

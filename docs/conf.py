@@ -19,4 +19,4 @@ nitpicky = True
 
 html_theme = "furo"
 html_title = f"pytest-prereg {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "tables"]
