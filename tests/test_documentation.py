@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -65,3 +66,11 @@ def test_the_study_in_readme_needs_five_keys():
     study = tomllib.loads(fences(read(ROOT / "README.md"), "toml")[0])
     (prediction,) = study["predictions"].values()
     assert list(prediction) == ["claim", "experiment", "quantity", "predicts", "falsifier"]
+
+
+@pytest.mark.parametrize("estimand", ["median", "proportion"])
+def test_the_table_of_misses_is_what_the_benchmark_prints(estimand: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    misses = importlib.import_module("misses")
+    (case,) = [case for case in misses.CASES if case.estimand == estimand]
+    assert misses.line(case) in read(DOCS / "tables" / "misses.md")

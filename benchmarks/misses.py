@@ -1,7 +1,7 @@
 """How often the intervals miss, by direction; the nominal rate is 2.5 % each.
 
-``python benchmarks/coverage.py > docs/tables/coverage.md`` writes the table of the documentation. Samples come
-from the standard library's generator, whose streams don't change, so the table is the same everywhere.
+``python benchmarks/misses.py > docs/tables/misses.md`` writes the documentation's table. Samples come from
+the standard library's generator, whose streams don't change, so the table is the same everywhere.
 """
 
 from __future__ import annotations
