@@ -1,0 +1,83 @@
+"""Which modules of a repository a module imports, found without importing any.
+
+Names are looked up where the fork server would find them (the study's folder comes first on ``sys.path``),
+then in the repository's root and its ``src``, then beside the importing file. What is found nowhere there is
+somebody else's and does not count; what is computed at run time (``import_module(name)``) can't be seen.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.registry.trees import parse, walk_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+
+class Imported(msgspec.Struct, kw_only=True, frozen=True):
+    """A dotted name as an import statement has it."""
+
+    level: int
+    """Leading dots."""
+    name: str
+    """Without the dots; may be empty (``from . import b``, where ``b`` is looked up as well)."""
+
+
+def imported_names(text: bytes) -> list[Imported]:
+    """Every module that the text may import, in the order of the text; none where it is no Python.
+
+    ``from a import b`` yields ``a.b``, since ``b`` may be a module; looking it up finds ``a`` on the way.
+    """
+    try:
+        tree = parse(text)
+    except SyntaxError:
+        return []
+    return list(_names(tree))
+
+
+def _names(tree: ast.Module) -> Iterator[Imported]:
+    for node in walk_in_order(tree):
+        if isinstance(node, ast.Import):
+            yield from (Imported(level=0, name=alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                parts = [node.module, alias.name if alias.name != "*" else None]
+                yield Imported(level=node.level, name=".".join(part for part in parts if part))
+
+
+def resolve(imported: Imported, importer: Path, roots: Sequence[Path], within: Path) -> list[Path]:
+    """Files that an import runs: the module's, after the ``__init__.py`` of every package on the way.
+
+    Args:
+        imported: The name.
+        importer: File of the importing module, absolute.
+        roots: Folders to look in for absolute names, the first to have it wins.
+        within: Folder that a file must lie in to count.
+    """
+    if imported.level:
+        base = importer.parents[min(imported.level, len(importer.parents)) - 1]
+        files = [base / "__init__.py", *_files(base, imported.name)]
+        return _counted(files, within)
+    parts = imported.name.split(".")[:1]
+    for root in (*roots, importer.parent):
+        if _counted(_files(root, parts[0]), within) or (root / parts[0]).is_dir():
+            return _counted(_files(root, imported.name), within)
+    return []
+
+
+def _files(base: Path, name: str) -> Iterator[Path]:
+    """Candidates for ``a.b.c`` below ``base``: each may be a package or a module, the package first."""
+    for part in name.split(".") if name else ():
+        package = base / part / "__init__.py"
+        yield package if package.is_file() else base / f"{part}.py"
+        base /= part
+
+
+def _counted(files: Iterable[Path], within: Path) -> list[Path]:
+    found = [path.resolve() for path in files if path.is_file()]
+    return [path for path in found if path.is_relative_to(within)]

@@ -1,0 +1,170 @@
+"""Where a study's experiments are, what they declare, and a digest of their code; nothing is imported."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry.builtins import built_ins, workload_version
+from pytest_prereg.registry.canonical import canonical_json
+from pytest_prereg.registry.declarations import Declared, Module, is_ours, metric, read_declarations
+from pytest_prereg.registry.imports import Imported, imported_names, resolve
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.trees import tree_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_prereg.registry.model import Experiment, Source, Study
+    from pytest_prereg.registry.tables import StudyTable
+
+__all__ = ["Declared", "find_experiments", "import_root", "metric", "repository_root", "source_digest"]
+
+DEFAULT_FOLDER = "experiments"
+
+
+def find_experiments(table: StudyTable, folder: Path) -> dict[str, Declared]:
+    """The experiments that a study can use, by name: those of its own modules, then the built-in ones.
+
+    A study's own experiment hides a built-in one of the same name, so that no release can take a name away.
+
+    Args:
+        table: The ``[study]`` table.
+        folder: The folder of the prediction file.
+
+    Raises:
+        StudyError: PR041, every malformed declaration of every module at once.
+    """
+    own: dict[str, tuple[Declared, Module]] = {}
+    problems: list[Problem] = []
+    for module in _modules(table, folder, problems):
+        found, wrong = read_declarations(module)
+        problems += wrong
+        for declared in found:
+            name = declared.source.function
+            if name in own:
+                problems.append(_declared_twice(declared, module, own[name]))
+            own[name] = declared, module
+    if problems:
+        raise StudyError(problems)
+    return built_ins() | {name: declared for name, (declared, _) in own.items()}
+
+
+def _declared_twice(declared: Declared, module: Module, earlier: tuple[Declared, Module]) -> Problem:
+    first, where = earlier
+    place = f"{where.shown}:{first.source.line}"
+    message = (
+        f"experiment {quoted(declared.source.function)} is declared a second time; the first is at {place}"
+    )
+    return Problem(code="PR041", path=module.shown, line=declared.source.line, message=message)
+
+
+def _modules(table: StudyTable, folder: Path, problems: list[Problem]) -> Iterator[Module]:
+    """Every module that may declare experiments, in a fixed order."""
+    seen = set()
+    for entry in [DEFAULT_FOLDER] if table.experiments is None else table.experiments:
+        place = _place(folder, entry)
+        if place is None and table.experiments is not None:
+            message = (
+                f"experiments names {quoted(entry)}, and there is no such folder or module beside the file"
+            )
+            problems.append(Problem(code="PR041", path=str(folder), message=message))
+        if place is None:
+            continue
+        root = folder if place.resolve().is_relative_to(folder.resolve()) else place.parent
+        for path in _python_files(place, folder / table.evidence):
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield Module(name=_dotted(path, root), path=path, shown=str(path))
+
+
+def _place(folder: Path, entry: str) -> Path | None:
+    """The folder or file that an entry of ``[study].experiments`` means: a path, or a dotted name."""
+    dotted = folder.joinpath(*entry.split("."))
+    candidates = (folder / entry, dotted.with_name(f"{dotted.name}.py"), dotted)
+    return next((path for path in candidates if path.is_dir() or path.is_file()), None)
+
+
+def _python_files(place: Path, evidence: Path) -> Iterator[Path]:
+    """A module itself, or the modules below a folder but for hidden and private ones and the evidence."""
+    if place.is_file():
+        yield place
+        return
+    for parent, folders, files in os.walk(place):
+        here = place / parent
+        folders[:] = sorted(name for name in folders if name[0] not in "._" and here / name != evidence)
+        yield from (here / name for name in sorted(files) if name.endswith(".py") and name[0] not in "._")
+
+
+def _dotted(path: Path, root: Path) -> str:
+    parts = path.resolve().relative_to(root.resolve()).with_suffix("").parts
+    return ".".join(parts)
+
+
+def import_root(source: Source) -> Path | None:
+    """The folder to put first on ``sys.path`` for a source's module; ``None`` for a built-in."""
+    return source.path.parents[source.module.count(".")] if source.path else None
+
+
+def repository_root(path: Path) -> Path | None:
+    """The work tree of the git repository that holds ``path``, found without running git."""
+    return next((parent for parent in path.resolve().parents if (parent / ".git").exists()), None)
+
+
+def source_digest(study: Study, experiment: Experiment) -> str | None:
+    """``sha256:…`` of the code that an experiment runs; ``None`` where nothing is run (imports).
+
+    For a function: its module and every module of the repository that this imports, transitively, as syntax
+    trees without comments, docstrings or paths. A built-in counts by its module and version, a command by its
+    arguments.
+    """
+    if experiment.kind == "command":
+        return _digest({"command": experiment.table.command})
+    if experiment.source is None:
+        return None
+    if experiment.source.path is None:
+        module = experiment.source.module
+        return _digest([[module, workload_version(module)]])
+    return _digest(_graph(experiment.source, study.folder.resolve()))
+
+
+def _digest(content: Any) -> str:
+    return f"sha256:{hashlib.sha256(canonical_json(content)).hexdigest()}"
+
+
+def _graph(source: Source, folder: Path) -> list[Any]:
+    """Modules in the order in which they are met: the digest of each one's tree, and which others it imports.
+
+    Numbers stand for paths: files may move, and yet two modules that trade places make a difference.
+    """
+    path, root = source.path, import_root(source)
+    assert path is not None
+    assert root is not None
+    repository = repository_root(path)
+    roots = dict.fromkeys([root, folder, *([repository, repository / "src"] if repository else [])])
+    within = repository or root
+    met = dict.fromkeys([path, *resolve(Imported(level=0, name=source.module), path, list(roots), within)])
+    order = list(met)
+    graph = []
+    for module in order:  # grows while it is walked
+        text = module.read_bytes()
+        edges: list[Any] = []
+        for imported in imported_names(text):
+            if not imported.level and is_ours(imported.name):
+                edges += _versions(imported.name)
+                continue
+            for target in resolve(imported, module, list(roots), within):
+                if target not in order:
+                    order.append(target)
+                edges.append(order.index(target))
+        graph.append([tree_digest(text), edges])
+    return graph
+
+
+def _versions(name: str) -> list[Any]:
+    """``[module, version]`` where a name of this package is a workload's module, or something in one."""
+    versions = ((module, workload_version(module)) for module in (name, name.rpartition(".")[0]))
+    return [[module, version] for module, version in versions if version is not None]
