@@ -1,0 +1,79 @@
+"""A finding: what one set of readings says about a question, before anything outside them is weighed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.registry.regions import contains, edges
+
+if TYPE_CHECKING:
+    from pytest_prereg.judge.question import Question
+
+APPROXIMATE = "approximate"
+Doubt = tuple[Reason, str]
+"""Why a verdict is inconclusive, and one line on it for people."""
+
+
+class Finding(msgspec.Struct, kw_only=True, frozen=True):
+    """A verdict with its numbers; ``doubt`` says why it is inconclusive."""
+
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    doubt: Doubt | None = None
+    note: str | None = None
+    """A line for people beside a verdict that decides."""
+    estimate: float | None = None
+    interval: tuple[float, float] | None = None
+    level: float
+    method: str
+    flags: tuple[str, ...] = ()
+    n: int
+    repeats: tuple[str, ...]
+
+
+def place(question: Question, low: float, high: float) -> Verdict:
+    """Where the interval lies; ``INCONCLUSIVE`` if neither region holds the whole of it."""
+    if contains(question.predicts, low, high):
+        return Verdict.SUPPORTED
+    if contains(question.falsifier, low, high):
+        return Verdict.REFUTED
+    return Verdict.INCONCLUSIVE
+
+
+def all_inside(question: Question, verdict: Verdict, least: float, greatest: float) -> bool:
+    """Whether everything from ``least`` to ``greatest`` lies in the region that decided."""
+    return verdict is not Verdict.INCONCLUSIVE and place(question, least, greatest) is verdict
+
+
+def straddled(question: Question, low: float, high: float) -> Doubt:
+    """Which edges the interval straddles, or between which it lies."""
+    ends = sorted({*edges(question.predicts), *edges(question.falsifier)})
+    inside = [number(end) for end in ends if low <= end <= high]
+    if inside:
+        return Reason.STRADDLES, f"straddles {inside[0]}" + (f" to {inside[-1]}" if len(inside) > 1 else "")
+    below = max((end for end in ends if end < low), default=-math.inf)
+    above = min((end for end in ends if end > high), default=math.inf)
+    return Reason.STRADDLES, f"lies between {number(below)} and {number(above)}, in neither region"
+
+
+def too_few(needed: int, n: int, noun: str = "repeat", condition: str = "") -> Doubt:
+    """The doubt of a method that needs more repeats than there are."""
+    return Reason.N_TOO_SMALL, f"needs {plural(needed, noun)}{condition}, has {n}"
+
+
+def rounded(value: float) -> float:
+    """``value`` at 15 significant digits, so that the same evidence gives the same record everywhere."""
+    return float(f"{value:.15g}")
+
+
+def number(value: float) -> str:
+    """A threshold as people write it."""
+    return f"{value:.10g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 repeat``, ``2 repeats``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,145 @@
+"""From recorded repeats to one reading each: the value of the quantity, or the range where it could lie."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.errors import JudgeError, Problem
+from pytest_prereg.evidence.model import Outcome, RecordedRepeat
+from pytest_prereg.judge.durations import UNITS
+from pytest_prereg.judge.resolution import grain
+from pytest_prereg.registry.quantities import evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_prereg.evidence.model import Value
+    from pytest_prereg.judge.question import Question
+
+_UNEVALUABLE = (ArithmeticError, LookupError, TypeError, ValueError)
+SET_ASIDE = frozenset({Outcome.INVALID, Outcome.EXCLUDED})
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """One repeat: its quantity lies from ``low`` to ``high``, one value unless something was cut off."""
+
+    repeat: RecordedRepeat
+    low: float
+    high: float
+    cut: int = 0
+    """Timeouts and samples at a metric's cap that it holds."""
+    grain: float = 0.0
+    """Resolution of the quantity; 0 where no metric declares one."""
+
+
+class Sample(msgspec.Struct, kw_only=True, frozen=True):
+    """The readings of the arms that a prediction uses, in run order."""
+
+    kept: list[Reading]
+    set_aside: list[Reading]
+    """Invalid or excluded repeats whose quantity can be computed."""
+    without_value: list[RecordedRepeat]
+    """Invalid or excluded repeats whose quantity cannot."""
+
+
+def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample:
+    """Evaluate the quantity in every repeat of the arms used.
+
+    Raises:
+        JudgeError: PR120 where a repeat that counts has no finite value, naming the repeat.
+    """
+    sample = Sample(kept=[], set_aside=[], without_value=[])
+    for repeat in repeats:
+        if repeat.outcome is Outcome.OK:
+            sample.kept.append(_measured(question, repeat))
+        elif repeat.outcome in SET_ASIDE:
+            _set_aside(question, repeat, sample)
+        elif question.statistic == "proportion" and repeat.outcome in (Outcome.TIMEOUT, Outcome.TASK_FAILED):
+            sample.kept.append(_failed(question, repeat))
+        elif repeat.outcome is Outcome.TIMEOUT:
+            low = math.inf if question.duration else -math.inf
+            sample.kept.append(Reading(repeat, low, math.inf, 1))
+    return sample
+
+
+def in_blocks(readings: Sequence[Reading], arms: Sequence[str]) -> list[tuple[Reading, Reading]]:
+    """Pairs of the two arms by block, in run order; a block that misses an arm is dropped whole."""
+    left, right = (
+        {block_of(reading.repeat): reading for reading in readings if reading.repeat.arm == arm}
+        for arm in arms
+    )
+    if len(left) + len(right) < len(readings):
+        _refuse_double_blocks(readings)
+    return [(reading, right[block]) for block, reading in left.items() if block in right]
+
+
+def block_of(repeat: RecordedRepeat) -> int:
+    """The block of a repeat: its index where none was recorded."""
+    return repeat.index if repeat.block is None else repeat.block
+
+
+def _measured(question: Question, repeat: RecordedRepeat) -> Reading:
+    try:
+        return _reading(question, repeat, 1.0)
+    except _UNEVALUABLE as error:
+        what = f'"{question.text}" of prediction "{question.prediction}"'
+        message = f"{what} has no value in repeat {repeat.id}: {error}"
+        advice = "An incorrect reading decides nothing; correct the experiment, and register a successor."
+        raise JudgeError(Problem(code="PR120", message=message, advice=advice)) from error
+
+
+def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> None:
+    try:
+        sample.set_aside.append(_reading(question, repeat, 0.0))
+    except _UNEVALUABLE:
+        sample.without_value.append(repeat)
+
+
+def _reading(question: Question, repeat: RecordedRepeat, completed: float) -> Reading:
+    values = repeat.values
+    value = question.scale * evaluate(question.node, {**values, "completed": completed}, question.constants)
+    if not math.isfinite(value):
+        raise ValueError(f"it is {value}")
+    if question.statistic == "proportion":
+        if value not in (0.0, 1.0):
+            raise ValueError(f"a proportion counts 0 and 1, and it is {value:g}")
+        return Reading(repeat, value, value)
+    size = grain(question, values) if question.resolutions else 0.0
+    if question.caps and (cut := _capped(question, values)):
+        return Reading(repeat, value if question.duration else -math.inf, math.inf, cut, size)
+    return Reading(repeat, value, value, 0, size)
+
+
+def _capped(question: Question, values: dict[str, Value]) -> int:
+    """How many samples lie at their metric's cap."""
+    cut = 0
+    for name, cap in question.caps.items():
+        value = values[name]
+        cut += sum(one >= cap for one in (value if isinstance(value, list) else [value]))
+    return cut
+
+
+def _failed(question: Question, repeat: RecordedRepeat) -> Reading:
+    """A failure, unless the quantity counts failures; the times of a repeat that timed out are endless."""
+    values: dict[str, Value] = {"completed": 0.0}
+    if repeat.outcome is Outcome.TIMEOUT:
+        values |= {metric.name: math.inf for metric in question.metrics if metric.unit in UNITS}
+    try:
+        value = evaluate(question.node, values, question.constants)
+    except _UNEVALUABLE:
+        value = 0.0
+    value = 1.0 if value == 1 else 0.0
+    return Reading(repeat, value, value)
+
+
+def _refuse_double_blocks(readings: Sequence[Reading]) -> None:
+    seen: dict[tuple[str, int], str] = {}
+    for reading in readings:
+        repeat = reading.repeat
+        other = seen.setdefault((repeat.arm, block_of(repeat)), repeat.id)
+        if other != repeat.id:
+            message = f"repeats {other} and {repeat.id} are in one block, which holds one repeat of each arm"
+            raise JudgeError(Problem(code="PR121", message=message))

@@ -1,0 +1,50 @@
+"""Whether all that is compared ran on one kind of machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.judge.samples import block_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_prereg.evidence.model import RecordedRepeat
+    from pytest_prereg.judge.question import Question
+
+
+def out_of_scope(question: Question, repeats: Sequence[RecordedRepeat]) -> str | None:
+    """How machines differ where they must not, or ``None``; an unknown machine is like any other.
+
+    Two arms need one machine, and so does a series without blocks; blocks may run on different machines if
+    each runs on one.
+    """
+    machines = {repeat.machine for repeat in repeats if repeat.machine is not None}
+    if len(machines) <= 1:
+        return None
+    if question.paired:
+        return _split_block(repeats)
+    by_arm = {arm: _machines_of(arm, repeats) for arm in question.arms}
+    if len(by_arm) > 1 and len(set(by_arm.values())) > 1:
+        return "the arms ran on different machines: " + "; ".join(
+            f"{arm} on {_listed(on)}" for arm, on in by_arm.items()
+        )
+    return f"the series ran on several machines: {_listed(frozenset(machines))}"
+
+
+def _split_block(repeats: Sequence[RecordedRepeat]) -> str | None:
+    machine_of: dict[int, str] = {}
+    for repeat in repeats:
+        if repeat.machine is not None:
+            other = machine_of.setdefault(block_of(repeat), repeat.machine)
+            if other != repeat.machine:
+                return f"block {block_of(repeat)} ran on different machines: {other} and {repeat.machine}"
+    return None
+
+
+def _machines_of(arm: str, repeats: Sequence[RecordedRepeat]) -> frozenset[str]:
+    return frozenset(repeat.machine for repeat in repeats if repeat.arm == arm and repeat.machine is not None)
+
+
+def _listed(machines: frozenset[str]) -> str:
+    return " and ".join(sorted(machines)) or "an unknown machine"
