@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from pytest_prereg.registry.declarations import PACKAGE, Declared, Module, read_declarations
+from pytest_prereg.registry.imports import Imported, Scope, imported_names, resolve
 from pytest_prereg.registry.trees import parse
 
 MODULES = {
@@ -19,7 +20,8 @@ MODULES = {
 }
 """The module of each built-in experiment."""
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = Scope(roots=(_ROOT,), within=_ROOT / PACKAGE)
 
 
 @cache
@@ -40,12 +42,41 @@ def built_ins() -> dict[str, Declared]:
 
 
 @cache
-def workload_version(module: str) -> str | None:
-    """What a module of the package assigns to ``WORKLOAD_VERSION``; ``None`` if it does not.
+def workload_versions(module: str) -> tuple[tuple[str, str], ...]:
+    """The version of a workload's module, and those of the modules of the package that it builds on.
 
     Args:
         module: Dotted name, such as ``pytest_prereg.measure.workloads.grpo``.
+
+    Returns:
+        Pairs of name and version, sorted; modules that state no version are not followed.
     """
+    found: dict[str, str] = {}
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        version = None if name in found else _version(name)
+        path = _file_of(name)
+        if version is None or path is None:
+            continue
+        found[name] = version
+        for imported in imported_names(path.read_bytes()):
+            pending += modules_of_package(imported, path)
+    return tuple(sorted(found.items()))
+
+
+def modules_of_package(imported: Imported, importer: Path) -> list[str]:
+    """Dotted names of the modules of this package that an import runs."""
+    names = []
+    for file in resolve(imported, importer, _PACKAGE):
+        parts = file.relative_to(_ROOT).with_suffix("").parts
+        names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return names
+
+
+@cache
+def _version(module: str) -> str | None:
+    """What a module assigns to ``WORKLOAD_VERSION``; ``None`` if it does not."""
     path = _file_of(module)
     for node in parse(path.read_bytes()).body if path else ():
         match node:

@@ -8,6 +8,7 @@ somebody else's and does not count; what is computed at run time (``import_modul
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +16,7 @@ import msgspec
 from pytest_prereg.registry.trees import parse, walk_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 
 class Imported(msgspec.Struct, kw_only=True, frozen=True):
@@ -26,6 +26,15 @@ class Imported(msgspec.Struct, kw_only=True, frozen=True):
     """Leading dots."""
     name: str
     """Without the dots; may be empty (``from . import b``, where ``b`` is looked up as well)."""
+
+
+class Scope(msgspec.Struct, kw_only=True, frozen=True):
+    """Where modules are looked for."""
+
+    roots: tuple[Path, ...]
+    """Folders for absolute names, the first to have it wins; the importing file's own is asked last."""
+    within: Path
+    """The folder that a file must lie in to count, with symbolic links resolved."""
 
 
 def imported_names(text: bytes) -> list[Imported]:
@@ -50,24 +59,19 @@ def _names(tree: ast.Module) -> Iterator[Imported]:
                 yield Imported(level=node.level, name=".".join(part for part in parts if part))
 
 
-def resolve(imported: Imported, importer: Path, roots: Sequence[Path], within: Path) -> list[Path]:
+def resolve(imported: Imported, importer: Path, scope: Scope) -> list[Path]:
     """Files that an import runs: the module's, after the ``__init__.py`` of every package on the way.
 
     Args:
         imported: The name.
         importer: File of the importing module, absolute.
-        roots: Folders to look in for absolute names, the first to have it wins.
-        within: Folder that a file must lie in to count.
+        scope: Where to look.
     """
     if imported.level:
         base = importer.parents[min(imported.level, len(importer.parents)) - 1]
-        files = [base / "__init__.py", *_files(base, imported.name)]
-        return _counted(files, within)
-    parts = imported.name.split(".")[:1]
-    for root in (*roots, importer.parent):
-        if _counted(_files(root, parts[0]), within) or (root / parts[0]).is_dir():
-            return _counted(_files(root, imported.name), within)
-    return []
+        return _existing([base / "__init__.py", *_files(base, imported.name)], scope)
+    found = (_existing(_files(root, imported.name), scope) for root in (*scope.roots, importer.parent))
+    return next(filter(None, found), [])
 
 
 def _files(base: Path, name: str) -> Iterator[Path]:
@@ -78,6 +82,6 @@ def _files(base: Path, name: str) -> Iterator[Path]:
         base /= part
 
 
-def _counted(files: Iterable[Path], within: Path) -> list[Path]:
+def _existing(files: Iterable[Path], scope: Scope) -> list[Path]:
     found = [path.resolve() for path in files if path.is_file()]
-    return [path for path in found if path.is_relative_to(within)]
+    return [path for path in found if path.is_relative_to(scope.within)]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.registry.builtins import built_ins, workload_version
+from pytest_prereg.registry.builtins import built_ins, modules_of_package, workload_versions
 from pytest_prereg.registry.canonical import canonical_json
 from pytest_prereg.registry.declarations import Declared, Module, is_ours, metric, read_declarations
-from pytest_prereg.registry.imports import Imported, imported_names, resolve
+from pytest_prereg.registry.imports import Imported, Scope, imported_names, resolve
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pytest_prereg.registry.model import Experiment, Source, Study
     from pytest_prereg.registry.tables import StudyTable
@@ -118,7 +118,7 @@ def source_digest(study: Study, experiment: Experiment) -> str | None:
     """``sha256:…`` of the code that an experiment runs; ``None`` where nothing is run (imports).
 
     For a function: its module and every module of the repository that this imports, transitively, as syntax
-    trees without comments, docstrings or paths. A built-in counts by its module and version, a command by its
+    trees without comments, docstrings or paths. A built-in counts by its versions, a command by its
     arguments.
     """
     if experiment.kind == "command":
@@ -126,45 +126,43 @@ def source_digest(study: Study, experiment: Experiment) -> str | None:
     if experiment.source is None:
         return None
     if experiment.source.path is None:
-        module = experiment.source.module
-        return _digest([[module, workload_version(module)]])
-    return _digest(_graph(experiment.source, study.folder.resolve()))
+        return _digest(workload_versions(experiment.source.module))
+    return _digest(_graph(experiment.source, _scope(experiment.source, study.folder.resolve())))
 
 
 def _digest(content: Any) -> str:
     return f"sha256:{hashlib.sha256(canonical_json(content)).hexdigest()}"
 
 
-def _graph(source: Source, folder: Path) -> list[Any]:
-    """Modules in the order in which they are met: the digest of each one's tree, and which others it imports.
+def _scope(source: Source, folder: Path) -> Scope:
+    """Where a study's modules are found: as its fork server finds them, then as if they were installed."""
+    root = import_root(source) or folder
+    repository = repository_root(root / DEFAULT_FOLDER)
+    of_repository = (repository, repository / "src") if repository else ()
+    return Scope(roots=tuple(dict.fromkeys([root, folder, *of_repository])), within=repository or root)
+
+
+def _graph(source: Source, scope: Scope) -> list[Any]:
+    """Modules as they are met, each as the digest of its tree and the numbers of those that it imports.
 
     Numbers stand for paths: files may move, and yet two modules that trade places make a difference.
     """
-    path, root = source.path, import_root(source)
-    assert path is not None
-    assert root is not None
-    repository = repository_root(path)
-    roots = dict.fromkeys([root, folder, *([repository, repository / "src"] if repository else [])])
-    within = repository or root
-    met = dict.fromkeys([path, *resolve(Imported(level=0, name=source.module), path, list(roots), within)])
-    order = list(met)
+    assert source.path is not None
+    start = resolve(Imported(level=0, name=source.module), source.path, scope)
+    met = list(dict.fromkeys([source.path, *start]))
     graph = []
-    for module in order:  # grows while it is walked
-        text = module.read_bytes()
-        edges: list[Any] = []
-        for imported in imported_names(text):
-            if not imported.level and is_ours(imported.name):
-                edges += _versions(imported.name)
-                continue
-            for target in resolve(imported, module, list(roots), within):
-                if target not in order:
-                    order.append(target)
-                edges.append(order.index(target))
-        graph.append([tree_digest(text), edges])
+    for path in met:  # grows on the way
+        text = path.read_bytes()
+        edges = [edge for imported in imported_names(text) for edge in _edges(imported, path, scope)]
+        met += [edge for edge in dict.fromkeys(edges) if isinstance(edge, Path) and edge not in met]
+        numbers = [met.index(edge) if isinstance(edge, Path) else edge for edge in edges]
+        graph.append([tree_digest(text), numbers])
     return graph
 
 
-def _versions(name: str) -> list[Any]:
-    """``[module, version]`` where a name of this package is a workload's module, or something in one."""
-    versions = ((module, workload_version(module)) for module in (name, name.rpartition(".")[0]))
-    return [[module, version] for module, version in versions if version is not None]
+def _edges(imported: Imported, importer: Path, scope: Scope) -> list[Any]:
+    """Files that an import leads to; of this package versions of workloads, which stand for code."""
+    if imported.level or not is_ours(imported.name):
+        return list(resolve(imported, importer, scope))
+    modules = modules_of_package(imported, importer)
+    return [version for module in modules for version in workload_versions(module)]
