@@ -1,0 +1,141 @@
+"""The process in which an experiment's function runs once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import faulthandler
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import msgspec
+
+from pytest_prereg.measure.executors import memory, processes, wire
+from pytest_prereg.measure.executors.messages import Began, Report
+from pytest_prereg.measure.executors.text import traceback_tail
+from pytest_prereg.measure.readings import ReadingError
+from pytest_prereg.measure.repeat import Repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_prereg.measure.executors.base import Job
+
+NOT_REPORTED = 70
+
+
+class Place(NamedTuple):
+    """Where a body's output goes, and the folder that is its own."""
+
+    output: Path
+    workdir: Path
+
+
+def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed: Sequence[int]) -> NoReturn:
+    """Be the body: call ``function`` once, report over ``pipe``, and exit.
+
+    Called in a child that the supervisor has just forked; ``closed`` are the supervisor's own descriptors.
+    """
+    try:
+        _settle(os.getppid(), place, closed)
+        repeat = _repeat(job, place)
+        pid = os.getpid()
+        wire.write(pipe, wire.encode(Began(at=time.monotonic())))
+        ended, error = _call(function, repeat, job.params)
+        at = time.monotonic()
+        if os.getpid() == pid:  # else a child that the function forked, and that came back out of it
+            _flush()
+            report = Report(ended=ended, at=at, error=error, readings=repeat.readings())
+            wire.write(pipe, _encoded(report))
+        os._exit(0)
+    except BaseException:  # noqa: BLE001
+        traceback.print_exc()
+    finally:
+        os._exit(NOT_REPORTED)
+
+
+def _settle(supervisor: int, place: Place, closed: Sequence[int]) -> None:
+    """Become what a freshly started process is: own session, default signals, own output and randomness."""
+    os.setsid()
+    processes.die_with_parent(supervisor)
+    for descriptor in closed:
+        os.close(descriptor)
+    _redirect(place.output)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    memory.prefer_as_victim()
+    faulthandler.enable()
+    _reseed_numpy()
+
+
+def _redirect(output: Path) -> None:
+    # Appending, so that whoever watches the file can cut it short at any time.
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
+def _reseed_numpy() -> None:
+    """Draw numpy's global state anew: after a fork Python does so for ``random``, numpy doesn't."""
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()
+
+
+def _repeat(job: Job, place: Place) -> Repeat:
+    return Repeat(
+        metrics=job.metrics,
+        index=job.index,
+        arm=job.arm,
+        seed=job.seed,
+        workdir=place.workdir,
+        checkpoint=Path(job.checkpoint) if job.checkpoint else None,
+    )
+
+
+def _call(function: Callable[..., Any], repeat: Repeat, params: dict[str, Any]) -> tuple[Any, str | None]:
+    """Call the function; return how it ended, and the tail of the traceback if it raised."""
+    try:
+        function(repeat, **params)
+    except ReadingError:
+        return "returned", None  # the repeat knows, and is invalid
+    except SystemExit as error:
+        return _exited(error)
+    except BaseException as error:  # noqa: BLE001
+        return "oom" if _is_out_of_memory(error) else "exception", traceback_tail(error, skip=1)
+    return "returned", None
+
+
+def _exited(error: SystemExit) -> tuple[str, str | None]:
+    if error.code in {None, 0}:
+        return "returned", None
+    return "exit", f"sys.exit({error.code!r})\n{traceback_tail(error, skip=1)}"
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Tell by the name, too: torch's own class can't be imported here just to compare with it."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def _encoded(report: Report) -> bytes:
+    """Return the report as a message, with diagnostics as text if they are nothing that JSON can hold."""
+    try:
+        return wire.encode(report)
+    except Exception:  # noqa: BLE001
+        plain = {ascii(name): ascii(value)[:1000] for name, value in report.readings.diagnostics.items()}
+        readings = dataclasses.replace(report.readings, diagnostics=plain)
+        return wire.encode(msgspec.structs.replace(report, readings=readings))

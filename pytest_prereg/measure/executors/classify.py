@@ -1,0 +1,83 @@
+"""How an attempt ended, told from what its supervisor saw. Pure."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.evidence.model import Outcome
+
+if TYPE_CHECKING:
+    from pytest_prereg.measure.executors.messages import Report
+
+
+class End(Enum):
+    """What the supervisor saw first."""
+
+    REPORTED = auto()
+    DIED = auto()
+    LATE = auto()
+    STUCK = auto()
+    """The body never began."""
+    STOPPED = auto()
+    """The supervisor was told to stop; there is no result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """All that a supervisor knows about a body that has ended."""
+
+    end: End
+    began: bool
+    report: Report | None = None
+    status: int | None = None
+    """Exit status, negative for a signal; ``None`` if it was the supervisor that killed it."""
+    out_of_memory: bool = False
+    """The kernel killed something for want of memory meanwhile."""
+    output: str = ""
+    """The end of what the body printed."""
+
+
+class Verdict(NamedTuple):
+    """An outcome, its cause in a word or a sentence, and the tail of the evidence for it."""
+
+    outcome: Outcome
+    cause: str | None = None
+    error: str | None = None
+
+
+def classify(ending: Ending) -> Verdict:
+    """Return the outcome: a report decides whatever happened to the process afterwards."""
+    if ending.end is End.LATE:
+        return Verdict(Outcome.TIMEOUT, "deadline", ending.output or None)
+    if ending.report is not None:
+        return _reported(ending.report)
+    if not ending.began:
+        return Verdict(Outcome.INFRASTRUCTURE, "start", ending.output or "the body never began")
+    return _died(ending)
+
+
+def _reported(report: Report) -> Verdict:
+    if report.ended != "returned":
+        return Verdict(Outcome.TASK_FAILED, report.ended, report.error)
+    problems = report.readings.problems + report.readings.missing
+    if problems:
+        return Verdict(Outcome.INVALID, "; ".join(problems))
+    return Verdict(Outcome.OK)
+
+
+def _died(ending: Ending) -> Verdict:
+    status = ending.status or 0
+    if status >= 0:
+        return _task_failed("exit", f"exited with status {status} and without a result", ending.output)
+    if ending.out_of_memory:
+        return _task_failed("oom", "killed by the kernel, which was out of memory", ending.output)
+    if -status == signal.SIGKILL:
+        return Verdict(Outcome.INFRASTRUCTURE, "killed", "killed from outside (SIGKILL)")
+    return _task_failed("signal", f"killed by {signal.Signals(-status).name}", ending.output)
+
+
+def _task_failed(cause: str, what: str, output: str) -> Verdict:
+    return Verdict(Outcome.TASK_FAILED, cause, f"{what}\n{output}".strip())

@@ -1,0 +1,129 @@
+"""Runs repeats on this machine, each in a fresh process forked from a server that has everything imported."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
+from pytest_prereg.measure.executors.environment import scrub
+from pytest_prereg.measure.executors.messages import Setup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from pytest_prereg.measure.executors.base import Job, Result
+    from pytest_prereg.registry.model import Arm, Experiment, Source, Study
+
+
+class LocalExecutor:
+    """The executor ``local``, for one experiment.
+
+    Arms that set environment variables get a server each: many a library reads its variables when it is
+    imported, and a fork would come too late for it.
+    """
+
+    name = "local"
+
+    def __init__(
+        self, study: Study, experiment: Experiment, *, environ: Mapping[str, str] | None = None
+    ) -> None:
+        if experiment.source is None:
+            raise MeasureError(
+                Problem(code="PR008", message=f'experiment "{experiment.id}" has no function to run here')
+            )
+        self.experiment = experiment
+        self.folder = study.folder.resolve()
+        self.setup = _setup(experiment, experiment.source, self.folder)
+        self.environ, self.scrubbed = scrub(os.environ if environ is None else environ)
+        self._servers: dict[frozenset[tuple[str, str]], ForkServer] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the servers of all arms and wait for their imports.
+
+        Raises:
+            MeasureError: If the experiment can't be imported; then nothing is left running.
+        """
+        try:
+            servers = [self._server(arm_environment(self.experiment, arm)) for arm in self._arms()]
+            for server in servers:
+                server.wait_until_ready(self.experiment.id)
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, job: Job) -> Result:
+        """Run one repeat to its end; a server that had died is started anew first."""
+        server = self._servers.get(frozenset(job.env.items()))
+        if server is None or not server.alive:
+            server = self._restarted(job.env)
+        return server.run(job)
+
+    def close(self) -> None:
+        """Stop everything that runs, at once; returns within two seconds."""
+        deadline = time.monotonic() + CLOSE_SECONDS
+        servers = list(self._servers.values())
+        for server in servers:
+            server.hang_up()
+        for server in servers:
+            server.close(deadline)
+        self._servers.clear()
+
+    def _arms(self) -> list[Arm]:
+        """Return one arm for each environment."""
+        arms = self.experiment.arms.values()
+        return list({frozenset(arm_environment(self.experiment, arm).items()): arm for arm in arms}.values())
+
+    def _server(self, env: Mapping[str, str]) -> ForkServer:
+        server = ForkServer(self.setup, cwd=self.folder, environ={**self.environ, **env})
+        self._servers[frozenset(env.items())] = server
+        return server
+
+    def _restarted(self, env: Mapping[str, str]) -> ForkServer:
+        dead = self._servers.pop(frozenset(env.items()), None)
+        if dead is not None:
+            dead.close(time.monotonic() + CLOSE_SECONDS)
+        server = self._server(env)
+        server.wait_until_ready(self.experiment.id)
+        return server
+
+
+def arm_environment(experiment: Experiment, arm: Arm) -> dict[str, str]:
+    """Return the variables that an arm's repeats see beside the user's own."""
+    return {**(experiment.table.env or {}), **arm.env}
+
+
+def _setup(experiment: Experiment, source: Source, folder: Path) -> Setup:
+    preload = [*source.preload, *(experiment.table.preload or ())]
+    return Setup(
+        module=source.module,
+        function=source.function,
+        file=None if source.path is None else str(source.path.resolve()),
+        paths=_paths(source, folder),
+        preload=list(dict.fromkeys(preload)),
+        folder="",
+        client=0,
+    )
+
+
+def _paths(source: Source, folder: Path) -> list[str]:
+    """Return the study's folder, and the folder under which the module's dotted name is found."""
+    if source.path is None:
+        return [str(folder)]
+    file = source.path.resolve()
+    levels = source.module.count(".") + (file.name == "__init__.py")
+    return list(dict.fromkeys([str(folder), str(file.parents[levels])]))

@@ -1,0 +1,91 @@
+"""Linux processes: who belongs to whom, and how to be rid of all of them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+POLL_SECONDS = 0.002
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def fork() -> int:
+    """Fork, without Python 3.12's warning about threads.
+
+    The threads that importing numpy leaves behind are OpenBLAS's, which stops them around a fork by itself;
+    nothing else of ours has any.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def become_subreaper() -> None:
+    """Adopt every descendant whose own parent dies, whatever session it moved to."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Receive a signal when ``parent`` dies, at once if it already has."""
+    _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def kill_descendants(seconds: float) -> int:
+    """Kill and reap all descendants of this process, again until none is left; return how many there were.
+
+    Every orphan among them has to have been adopted (:func:`become_subreaper`). Gives up after ``seconds``,
+    which only processes stuck in the kernel outlast.
+    """
+    killed: set[int] = set()
+    deadline = time.monotonic() + seconds
+    while has_children() and time.monotonic() < deadline:
+        for pid in descendants(os.getpid()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        time.sleep(POLL_SECONDS)
+    return len(killed)
+
+
+def has_children() -> bool:
+    """Reap every child that has ended; return whether any child remains."""
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants(root: int) -> list[int]:
+    """Return the pids of all living descendants of ``root``, parents before children.
+
+    Read from ``/proc/*/stat``: the ``children`` files exist only on kernels built with them.
+    """
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (parent := _parent(entry)) is not None:
+            children.setdefault(parent, []).append(int(entry.name))
+    found = list(children.get(root, ()))
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def _parent(entry: Path) -> int | None:
+    """Return the parent's pid, or ``None`` if the process has ended; a zombie has."""
+    try:
+        state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+    except (OSError, ValueError):
+        return None
+    return None if state in {b"Z", b"X"} else int(parent)

@@ -1,0 +1,251 @@
+"""Watches over one body: its clock, its end, and everything that it started.
+
+The supervisor never waits for the end of a pipe that a grandchild of the body may hold: it waits for the
+report or for the death of the body itself, then kills whatever is left below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.measure.executors import body, memory, processes, wire
+from pytest_prereg.measure.executors.base import Result
+from pytest_prereg.measure.executors.classify import End, Ending, classify
+from pytest_prereg.measure.executors.messages import Began, Report
+from pytest_prereg.measure.executors.text import file_tail
+from pytest_prereg.measure.repeat import Readings
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_prereg.measure.executors.base import Job
+
+START_SECONDS = 60.0
+"""Between the fork and the start of the body there is nothing that could take long."""
+EXIT_SECONDS = 1.0
+"""How long a body that has reported may take to exit."""
+KILL_SECONDS = 1.2
+TICK_SECONDS = 1.0
+OUTPUT_BYTES = 64 << 20
+"""Output is cut back to nothing when it has grown beyond this; only its end is ever read."""
+KEPT_OUTPUT_BYTES = 1 << 20
+CHUNK = 1 << 20
+
+
+class Request(NamedTuple):
+    """A job as the fork server hands it on."""
+
+    job: Job
+    function: Callable[..., Any]
+    place: body.Place
+    received: float
+    """When the server received it, by the monotonic clock."""
+    server: int
+    """The server's pid."""
+
+
+def supervise(request: Request, server: socket.socket, control: socket.socket) -> None:
+    """Run a job in a body of its own and send its result to ``server``; called in a fork of the server.
+
+    The end of either socket stops it: ``server`` ends with the fork server, ``control`` with the executor.
+    """
+    os.setsid()
+    processes.become_subreaper()
+    supervision = Supervision(request, server, control)
+    end = supervision.watch()
+    if end is End.STOPPED:
+        supervision.stop()
+        return
+    result = supervision.finish(end)
+    with contextlib.suppress(OSError):
+        wire.send(server, result)
+
+
+class Supervision:
+    """One body, from its fork until nothing of it is left."""
+
+    def __init__(self, request: Request, server: socket.socket, control: socket.socket) -> None:
+        self.request = request
+        self.environment = {"load_average": os.getloadavg()[0]}
+        self.oom_kills = memory.oom_kills()
+        self.wakeup, self.waker = _listen_for_signals()
+        processes.die_with_parent(request.server, signal.SIGTERM)
+        self.poll = select.poll()
+        self.poll.register(self.wakeup, select.POLLIN)
+        self.poll.register(server, select.POLLIN)
+        self.poll.register(control, select.POLLRDHUP)
+        self.frames = wire.Frames()
+        self.pipe: int | None = None
+        self.report: Report | None = None
+        self.status: int | None = None
+        self.begun: Began | None = None
+        self.deadline: float | None = time.monotonic() + START_SECONDS
+        self.ended = 0.0
+        self.pid = self._fork(server, control)
+
+    def watch(self) -> End:
+        """Wait for whatever comes first."""
+        while True:
+            if self._wait():
+                return End.STOPPED
+            self._reap()
+            self._read()
+            self.ended = time.monotonic()
+            if self.report is not None:
+                return End.LATE if self._is_late() else End.REPORTED
+            if self.status is not None:
+                return End.DIED
+            if self._is_late():
+                return End.STUCK if self.begun is None else End.LATE
+            self._bound_output()
+
+    def finish(self, end: End) -> Result:
+        """Leave nothing running; return the result."""
+        left = self._clear(EXIT_SECONDS if end is End.REPORTED else 0)
+        place = self.request.place
+        ending = Ending(
+            end=end,
+            began=self.begun is not None,
+            report=self.report,
+            status=self.status,
+            out_of_memory=memory.oom_kills() > self.oom_kills,
+            output=file_tail(place.output),
+        )
+        result = self._result(ending, left if end in {End.REPORTED, End.DIED} else 0)
+        shutil.rmtree(place.workdir, ignore_errors=True)
+        _tidy(place.output, keep=result.outcome is not Outcome.OK)
+        return result
+
+    def stop(self) -> None:
+        """Leave nothing running and nothing behind."""
+        self._clear(0)
+        shutil.rmtree(self.request.place.workdir, ignore_errors=True)
+        _tidy(self.request.place.output, keep=False)
+
+    def _fork(self, server: socket.socket, control: socket.socket) -> int:
+        """Fork the body, with a pipe on which it reports; return its pid."""
+        self.pipe, writing = os.pipe()
+        pid = processes.fork()
+        if pid == 0:
+            own = [self.pipe, self.wakeup, self.waker, server.fileno(), control.fileno()]
+            body.run(self.request.function, self.request.job, self.request.place, writing, own)
+        os.close(writing)
+        os.set_blocking(self.pipe, False)
+        self.poll.register(self.pipe, select.POLLIN)
+        return pid
+
+    def _wait(self) -> bool:
+        """Sleep until something happens; return whether it is the order to stop."""
+        left = TICK_SECONDS if self.deadline is None else self.deadline - time.monotonic()
+        seconds = min(TICK_SECONDS, left)
+        events = {descriptor for descriptor, _ in self.poll.poll(max(0, seconds * 1000))}
+        if self.wakeup in events:
+            return signal.SIGTERM in os.read(self.wakeup, 4096)
+        return bool(events - {self.pipe})
+
+    def _is_late(self) -> bool:
+        return self.deadline is not None and self.ended > self.deadline
+
+    def _reap(self) -> None:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> None:
+        """Take in what the body has sent, without ever waiting for more."""
+        while self.pipe is not None:
+            try:
+                data = os.read(self.pipe, CHUNK)
+            except BlockingIOError:
+                return
+            self.frames.feed(data)
+            self._receive()
+            if not data:
+                self.poll.unregister(self.pipe)
+                os.close(self.pipe)
+                self.pipe = None
+
+    def _receive(self) -> None:
+        while (message := self.frames.next()) is not None:
+            decoded = msgspec.json.decode(message, type=Began | Report)
+            if isinstance(decoded, Report):
+                self.report = decoded
+            elif self.begun is None:
+                self.begun = decoded
+                timeout = self.request.job.timeout
+                self.deadline = None if timeout is None else time.monotonic() + timeout
+
+    def _bound_output(self) -> None:
+        output = self.request.place.output
+        with contextlib.suppress(OSError):
+            if output.stat().st_size > OUTPUT_BYTES:
+                os.truncate(output, 0)
+
+    def _clear(self, patience: float) -> int:
+        """Kill the body, unless it exits by itself, and all that it left; return how many those were."""
+        until = time.monotonic() + patience
+        while self.status is None and time.monotonic() < until:
+            time.sleep(processes.POLL_SECONDS)
+            self._reap()
+        if self.status is not None:
+            return processes.kill_descendants(KILL_SECONDS)
+        with contextlib.suppress(ProcessLookupError):  # it may not have come to lead a group yet
+            os.killpg(self.pid, signal.SIGKILL)
+        return max(0, processes.kill_descendants(KILL_SECONDS) - 1)
+
+    def _result(self, ending: Ending, left: int) -> Result:
+        verdict = classify(ending)
+        readings = self.report.readings if self.report and ending.end is End.REPORTED else Readings()
+        diagnostics = dict(readings.diagnostics)
+        if left:
+            diagnostics["leftover_processes"] = left
+        if readings.problems and verdict.outcome is not Outcome.INVALID:
+            diagnostics["problems"] = readings.problems
+        return Result(
+            outcome=verdict.outcome,
+            cause=verdict.cause,
+            error=verdict.error,
+            values=readings.values,
+            diagnostics=diagnostics,
+            instruments=readings.instruments,
+            samples=readings.samples,
+            seconds=self._seconds(),
+            environment={**self.environment, "pid": self.pid},
+        )
+
+    def _seconds(self) -> dict[str, float]:
+        """Return the times by the body's own clock, as far as it told them: its messages may have waited."""
+        if self.begun is None:
+            return {}
+        ended = self.ended if self.report is None else self.report.at
+        return {"launch": self.begun.at - self.request.received, "body": ended - self.begun.at}
+
+
+def _listen_for_signals() -> tuple[int, int]:
+    """Return a pipe on which SIGCHLD and SIGTERM can be read, as bytes of their numbers."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    return reading, writing
+
+
+def _tidy(output: Path, *, keep: bool) -> None:
+    """Remove a body's output, unless it is small and may explain a failure."""
+    with contextlib.suppress(OSError):
+        size = output.stat().st_size
+        if not (keep and 0 < size <= KEPT_OUTPUT_BYTES):
+            output.unlink()

@@ -1,0 +1,78 @@
+"""Messages between the processes of an executor: a length, then JSON."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    import socket
+
+Message = TypeVar("Message")
+
+LENGTH = 8
+
+
+def encode(message: object) -> bytes:
+    """Return ``message`` framed; what JSON has no form for is written as ``tolist()`` or ``repr()`` says."""
+    body = msgspec.json.encode(message, enc_hook=_plain)
+    return len(body).to_bytes(LENGTH, "big") + body
+
+
+def send(channel: socket.socket, message: object) -> None:
+    """Send a message; raise ``OSError`` if the other side is gone."""
+    channel.sendall(encode(message))
+
+
+def write(descriptor: int, framed: bytes) -> None:
+    """Write an encoded message to a pipe, all of it."""
+    rest = memoryview(framed)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def receive(channel: socket.socket, kind: type[Message]) -> Message | None:
+    """Return the next message, or ``None`` if the other side has gone, even in the middle of one."""
+    frames = Frames()
+    while (body := frames.next()) is None:
+        try:
+            data = channel.recv(frames.wanted())
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        frames.feed(data)
+    return msgspec.json.decode(body, type=kind)
+
+
+class Frames:
+    """Cuts a byte stream into messages as the bytes come in."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes that arrived."""
+        self._buffer += data
+
+    def wanted(self) -> int:
+        """Return how many bytes the message under way still needs, so that none of the next is taken."""
+        if len(self._buffer) < LENGTH:
+            return LENGTH - len(self._buffer)
+        return LENGTH + int.from_bytes(self._buffer[:LENGTH], "big") - len(self._buffer)
+
+    def next(self) -> bytes | None:
+        """Return the oldest whole message, or ``None`` if there is none yet."""
+        if len(self._buffer) < LENGTH or self.wanted() > 0:
+            return None
+        end = LENGTH + int.from_bytes(self._buffer[:LENGTH], "big")
+        body = bytes(self._buffer[LENGTH:end])
+        del self._buffer[:end]
+        return body
+
+
+def _plain(value: object) -> object:
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else repr(value)

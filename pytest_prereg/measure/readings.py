@@ -1,0 +1,79 @@
+"""What counts as a reading: finite numbers, fine enough for their unit, and no points in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+SECONDS_IN = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0,
+    "nanosecond": 1e-9, "microsecond": 1e-6, "millisecond": 1e-3, "sec": 1.0, "second": 1.0,
+    "minute": 60.0, "hr": 3600.0, "hour": 3600.0,
+}  # fmt: skip
+"""Length in seconds of the units of time that a timer can fill."""
+
+EPOCH_SECONDS = 1e9
+"""No duration lasts 31 years: a larger one is a clock's reading (10⁹ s after 1970 was in 2001)."""
+
+COARSE = frozenset({"float32", "float16", "bfloat16"})
+"""Types that lose time: float32 tells seconds since 1970 apart only when they are two minutes apart."""
+
+
+class ReadingError(ValueError):
+    """A value that breaks the contract of its metric; the repeat is invalid."""
+
+
+def seconds_in(unit: str) -> float | None:
+    """Return how many seconds one ``unit`` lasts, or ``None`` if it is no unit of time."""
+    return SECONDS_IN.get(unit, SECONDS_IN.get(unit.removesuffix("s")))
+
+
+def reading(name: str, value: object, unit: str) -> float | list[float]:
+    """Return ``value`` as a float, or as a list of floats if it is a sequence.
+
+    Takes Python, numpy and torch numbers, arrays of none or one dimension, and booleans as 0 and 1.
+
+    Raises:
+        ReadingError: If it isn't a finite number in full precision, or (with a unit of time) is a point in
+        time.
+    """
+    _refuse_coarse(name, value, unit)
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(plain, Iterable) and not isinstance(plain, str | bytes):
+        return [_number(name, item, unit) for item in plain]
+    return _number(name, plain, unit)
+
+
+def _number(name: str, value: object, unit: str) -> float:
+    _refuse_coarse(name, value, unit)
+    number = _as_float(name, value)
+    if not math.isfinite(number):
+        raise ReadingError(f'metric "{name}": {number} is not a finite number')
+    second = seconds_in(unit)
+    if second is not None and abs(number) * second >= EPOCH_SECONDS:
+        raise ReadingError(
+            f'metric "{name}": {number:g} {unit} is a point in time, not a duration; subtract the start'
+        )
+    return number
+
+
+def _as_float(name: str, value: object) -> float:
+    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        raise ReadingError(f'metric "{name}": {_shown(value)} is not a number')
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ReadingError(f'metric "{name}": {_shown(value)} is not a number') from error
+
+
+def _refuse_coarse(name: str, value: object, unit: str) -> None:
+    if seconds_in(unit) is None:
+        return
+    kind = str(getattr(value, "dtype", "")).rpartition(".")[2]
+    if kind in COARSE or getattr(value, "typecode", "") == "f":
+        raise ReadingError(f'metric "{name}": {kind or "float32"} is too coarse for a time; record a float64')
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004

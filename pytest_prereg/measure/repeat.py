@@ -1,0 +1,215 @@
+"""What the body of an experiment holds while it runs once: its setting, and where its readings go."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_prereg.measure.experiment import unit_of
+from pytest_prereg.measure.instruments.bench import bench
+from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
+from pytest_prereg.measure.instruments.wall_clock import WallClock
+from pytest_prereg.measure.readings import ReadingError, reading, seconds_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_prereg.measure.experiment import MetricDeclarations
+
+BENCH_SECONDS = 0.2
+
+
+@dataclass(kw_only=True)
+class Readings:
+    """All that one repeat recorded, and what is wrong with it."""
+
+    values: dict[str, float | list[float]] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    instruments: dict[str, str] = field(default_factory=dict)
+    samples: dict[str, int] = field(default_factory=dict)
+    """How many samples a value was reduced from."""
+    problems: list[str] = field(default_factory=list)
+    """Reasons why the repeat is invalid, in the order they came up."""
+    missing: list[str] = field(default_factory=list)
+    """Declared metrics without a value, a sentence for each; expected of a body that was cut short."""
+
+
+class Repeat:
+    """One independent execution of one arm.
+
+    ``index`` counts from 1 within the arm; ``seed`` is the same for all arms of a block and differs between
+    blocks. Metrics that the experiment doesn't declare are kept as diagnostics and never judged.
+
+    A value that breaks its metric's contract raises ``ReadingError`` and makes the repeat invalid, whether
+    or not the body catches it.
+    """
+
+    def __init__(
+        self,
+        *,
+        metrics: MetricDeclarations | None = None,
+        index: int = 1,
+        arm: str = "",
+        seed: int = 0,
+        workdir: Path | None = None,
+        checkpoint: Path | None = None,
+    ) -> None:
+        self.index = index
+        self.arm = arm
+        self.seed = seed
+        self._units = {name: unit_of(name, declaration) for name, declaration in (metrics or {}).items()}
+        self._workdir = workdir
+        self._checkpoint = checkpoint
+        self._numbers: dict[str, list[float]] = {}
+        self._vectors: set[str] = set()
+        self._takers: dict[str, set[str | None]] = {}
+        self._readings = Readings()
+
+    @property
+    def workdir(self) -> Path:
+        """A folder of this repeat's own, empty at its start and removed after it."""
+        if self._workdir is None:
+            self._workdir = Path(tempfile.mkdtemp(prefix="prereg-"))
+        return self._workdir
+
+    def checkpoint(self) -> Path:
+        """Return a folder that outlives a lost attempt: the next one finds what is in it."""
+        folder = self._checkpoint or self.workdir / "checkpoint"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def timer(self, name: str) -> WallClock:
+        """Return a context manager that times its block, the accelerator synchronised at both ends.
+
+        The reading is in the metric's own unit of time. Entered again, it appends a sample: the value is
+        then the list of all.
+        """
+        scale = self._per_second(name)
+        return WallClock(lambda seconds: self._append(name, [seconds * scale], WALL_CLOCK))
+
+    def bench(self, name: str, fn: Callable[[], object], *, seconds: float = BENCH_SECONDS) -> float:
+        """Record the mean time of a call of ``fn``, from many calls over about ``seconds``; return it.
+
+        For what is too short to time once. The first call doesn't count.
+        """
+        timing = bench(fn, seconds=seconds)
+        value = timing.seconds * self._per_second(name)
+        self._take(name, value, timing.instrument)
+        self._readings.samples[name] = timing.calls
+        return value
+
+    def record(self, name: str, value: object, *, unit: str | None = None) -> None:
+        """Record a metric: a number, or a sequence of samples; once per name.
+
+        Args:
+            name: The metric.
+            value: A finite number (Python, numpy or torch; booleans count as 0 and 1) or a sequence of them.
+            unit: The unit of ``value``, checked against the declared one.
+        """
+        self._take(name, value, None, unit)
+
+    def samples(self, name: str, values: Iterable[object], *, unit: str | None = None) -> None:
+        """Append samples to a metric; its value is the list of all."""
+        items = values if hasattr(values, "tolist") else list(values)
+        if name not in self._units:
+            self._readings.diagnostics.setdefault(name, []).extend(items)
+            return
+        self._check_unit(name, unit)
+        numbers = self._read(name, items)
+        self._vectors.add(name)
+        self._append(name, numbers if isinstance(numbers, list) else [numbers])
+
+    def censor(self, name: str, *, at_least: float) -> None:
+        """Say that a sample of a metric was cut off at ``at_least``: what it would have been isn't known."""
+        self._readings.diagnostics.setdefault("censored", {}).setdefault(name, []).append(at_least)
+        if name in self._units:
+            self._readings.problems.append(f'metric "{name}" is censored at {at_least:g}')
+
+    def instrument(self, name: str) -> Instrument:
+        """Return a handle that records readings as taken by the instrument ``name``."""
+        return Instrument(self, name)
+
+    def invalidate(self, reason: str) -> None:
+        """Declare this repeat invalid; what was recorded, before or after, is kept."""
+        self._readings.problems.append(reason)
+
+    def readings(self) -> Readings:
+        """Return what has been recorded so far."""
+        found = self._readings
+        values = {name: self._value(name) for name in self._numbers}
+        missing = [f'metric "{name}" was not recorded' for name in self._units if name not in values]
+        return Readings(
+            values={name: value for name, value in values.items() if name in self._units},
+            diagnostics={
+                **found.diagnostics,
+                **{name: value for name, value in values.items() if name not in self._units},
+            },
+            instruments=self._instruments(),
+            samples=dict(found.samples),
+            problems=list(found.problems),
+            missing=missing,
+        )
+
+    def _value(self, name: str) -> float | list[float]:
+        numbers = self._numbers[name]
+        return list(numbers) if name in self._vectors or len(numbers) > 1 else numbers[0]
+
+    def _take(self, name: str, value: object, instrument: str | None, unit: str | None = None) -> None:
+        if name not in self._units:
+            self._readings.diagnostics[name] = value
+            return
+        if name in self._numbers:
+            self._refuse(f'metric "{name}" was recorded twice; use samples() for more than one reading')
+        self._check_unit(name, unit)
+        number = self._read(name, value)
+        if isinstance(number, list):
+            self._vectors.add(name)
+        self._append(name, number if isinstance(number, list) else [number], instrument)
+
+    def _read(self, name: str, value: object) -> float | list[float]:
+        try:
+            number = reading(name, value, self._units.get(name, "1"))
+        except ReadingError as error:
+            self._refuse(str(error))
+        if number == []:
+            self._refuse(f'metric "{name}": no samples')
+        return number
+
+    def _append(self, name: str, numbers: list[float], instrument: str | None = None) -> None:
+        self._numbers.setdefault(name, []).extend(numbers)
+        self._takers.setdefault(name, set()).add(instrument)
+
+    def _instruments(self) -> dict[str, str]:
+        """Return the instrument by metric, where one and the same took every sample."""
+        only = {name: next(iter(takers)) for name, takers in self._takers.items() if len(takers) == 1}
+        return {name: instrument for name, instrument in only.items() if instrument is not None}
+
+    def _per_second(self, name: str) -> float:
+        unit = self._units.get(name, "s")
+        second = seconds_in(unit)
+        if second is None:
+            self._refuse(f'metric "{name}" is declared in {unit}, which a timer cannot read')
+        return 1 / second
+
+    def _check_unit(self, name: str, unit: str | None) -> None:
+        declared = self._units.get(name)
+        if unit is not None and declared is not None and unit != declared:
+            self._refuse(f'metric "{name}" was recorded in {unit}, but is declared in {declared}')
+
+    def _refuse(self, message: str) -> NoReturn:
+        self._readings.problems.append(message)
+        raise ReadingError(message)
+
+
+class Instrument:
+    """Records readings of one repeat under the name of what took them."""
+
+    def __init__(self, repeat: Repeat, name: str) -> None:
+        self._repeat = repeat
+        self.name = name
+
+    def record(self, name: str, value: object, *, unit: str | None = None) -> None:
+        """Record a metric that this instrument read; as :meth:`Repeat.record`."""
+        self._repeat._take(name, value, self.name, unit)  # noqa: SLF001
