@@ -1,1 +1,71 @@
-"""What it means: intervals, verdicts, power, design check. Pure: no I/O, no random numbers."""
+"""What it means: intervals, verdicts, power, design check. Pure: no I/O, no random numbers.
+
+The names below are documented for use on their own; they are imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_prereg.judge.design import DesignReport as DesignReport
+    from pytest_prereg.judge.design import check_design as check_design
+    from pytest_prereg.judge.drift import Trend as Trend
+    from pytest_prereg.judge.drift import mann_kendall as mann_kendall
+    from pytest_prereg.judge.intervals import Interval as Interval
+    from pytest_prereg.judge.intervals import clopper_pearson as clopper_pearson
+    from pytest_prereg.judge.intervals import fieller as fieller
+    from pytest_prereg.judge.intervals import log_t as log_t
+    from pytest_prereg.judge.intervals import log_welch as log_welch
+    from pytest_prereg.judge.intervals import modified_cox as modified_cox
+    from pytest_prereg.judge.intervals import order_statistic_median as order_statistic_median
+    from pytest_prereg.judge.intervals import paired_log_t as paired_log_t
+    from pytest_prereg.judge.intervals import paired_t as paired_t
+    from pytest_prereg.judge.intervals import student_t as student_t
+    from pytest_prereg.judge.intervals import welch as welch
+    from pytest_prereg.judge.intervals import welch_t as welch_t
+    from pytest_prereg.judge.model import Judgement as Judgement
+    from pytest_prereg.judge.model import Reason as Reason
+    from pytest_prereg.judge.model import Verdict as Verdict
+    from pytest_prereg.judge.order_statistics import coverage as coverage
+    from pytest_prereg.judge.order_statistics import ranks as ranks
+    from pytest_prereg.judge.order_statistics import wilks_n as wilks_n
+    from pytest_prereg.judge.order_statistics import wilks_n_two_sided as wilks_n_two_sided
+    from pytest_prereg.judge.power import n_for_power_t as n_for_power_t
+    from pytest_prereg.judge.power import power_t as power_t
+    from pytest_prereg.judge.sequential import t_mixture_e_value as t_mixture_e_value
+    from pytest_prereg.judge.verdicts import judge as judge
+
+_HOME = {
+    "design": ("DesignReport", "check_design"),
+    "drift": ("Trend", "mann_kendall"),
+    "intervals": (
+        "Interval",
+        "clopper_pearson",
+        "fieller",
+        "log_t",
+        "log_welch",
+        "modified_cox",
+        "order_statistic_median",
+        "paired_log_t",
+        "paired_t",
+        "student_t",
+        "welch",
+        "welch_t",
+    ),
+    "model": ("Judgement", "Reason", "Verdict"),
+    "order_statistics": ("coverage", "ranks", "wilks_n", "wilks_n_two_sided"),
+    "power": ("n_for_power_t", "power_t"),
+    "sequential": ("t_mixture_e_value",),
+    "verdicts": ("judge",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - checked against the imports above by a test
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

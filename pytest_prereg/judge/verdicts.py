@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.faults import too_many_faults
 from pytest_prereg.judge.findings import plural
@@ -73,8 +74,12 @@ def judge(
 
 
 def find(question: Question, readings: list[Reading]) -> Finding:
-    """What these readings alone say."""
-    return _FINDERS.get(question.statistic, find_location)(question, readings)
+    """What these readings alone say; numbers too large to be squared are a ``JudgeError`` (PR120)."""
+    try:
+        return _FINDERS.get(question.statistic, find_location)(question, readings)
+    except OverflowError as error:
+        message = f'"{question.text}" of prediction "{question.prediction}" has values too large to judge'
+        raise JudgeError(Problem(code="PR120", message=message)) from error
 
 
 def _position(repeat: RecordedRepeat) -> int:

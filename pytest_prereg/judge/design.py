@@ -1,0 +1,228 @@
+"""The design check: can this many repeats support or refute the prediction, and how likely is either."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.errors import Problem
+from pytest_prereg.judge.chances import Plan, chance, plan_of, repeats_for
+from pytest_prereg.judge.findings import number, plural
+from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N, SMALLEST_N_FOR_HULL
+from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median
+from pytest_prereg.judge.proportions import needed_n, reachable
+from pytest_prereg.registry.model import Prediction
+from pytest_prereg.registry.regions import Region, contains, describe, edges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.registry.model import Experiment
+
+ENOUGH_TO_REFUTE = 0.5
+ENOUGH_AT_EXPECTED = 0.8
+REACH = 3
+"""A refutation has to be likely within this factor, or this many standard deviations, of the falsifier."""
+_STEPS = 30
+_NOUNS = {None: "a mean", "-": "a difference of means", "/": "a ratio"}
+
+
+class Chances(msgspec.Struct, kw_only=True, frozen=True):
+    """Probability of each verdict when ``at`` is the true value."""
+
+    at: float
+    supported: float
+    refuted: float
+
+
+class DesignReport(msgspec.Struct, kw_only=True, frozen=True):
+    """What is wrong with a design, and what its author should know."""
+
+    problems: tuple[Problem, ...] = ()
+    power: Chances | None = None
+    """At ``expected``; ``None`` where that or the spread of repeats was not given."""
+    notes: tuple[str, ...] = ()
+    smallest_n: int | None = None
+    """Fewest repeats with which any verdict is possible."""
+
+
+class Design(msgspec.Struct, kw_only=True, frozen=True):
+    """A prediction as the check sees it."""
+
+    prediction: Prediction
+    plan: Plan
+    predicts: Region
+    falsifier: Region
+    exact: bool
+
+    def problem(self, code: str, message: str, advice: str) -> Problem:
+        """A problem at the prediction's line; the caller knows the file."""
+        full = f'"{self.prediction.id}" {message}'
+        return Problem(code=code, message=full, line=self.prediction.line, advice=advice)
+
+
+def check_design(
+    prediction: Prediction, experiment: Experiment, predicts: Region, falsifier: Region
+) -> DesignReport:
+    """Check that both verdicts can be reached (PR034) and that a wrong claim would be refuted (PR035).
+
+    Args:
+        prediction: As registered; its ``expected``, ``detect``, ``cv`` and ``sd`` are used.
+        experiment: The experiment, with its planned repeats.
+        predicts: The predicted region, in the unit shown.
+        falsifier: The falsifying region, in the unit shown.
+    """
+    plan = plan_of(prediction, experiment)
+    if plan is None:
+        return DesignReport(notes=("the number of repeats is not registered, so power is unknown",))
+    metrics = [experiment.metrics[name] for name in prediction.quantity.metrics if name in experiment.metrics]
+    design = Design(
+        prediction=prediction,
+        plan=plan,
+        predicts=predicts,
+        falsifier=falsifier,
+        exact=all(metric.exact for metric in metrics),
+    )
+    problems = tuple(_unreachable(design)) or tuple(_underpowered(design))
+    power = _power(design)
+    return DesignReport(
+        problems=problems, power=power, notes=tuple(_notes(design, power)), smallest_n=smallest_n(plan)
+    )
+
+
+def smallest_n(plan: Plan) -> int:
+    """Fewest repeats (of each arm) with which the method gives any verdict."""
+    if plan.statistic == "proportion":
+        return 1
+    return smallest_n_for_median(plan.confidence) if plan.statistic == "median" else SMALLEST_N
+
+
+def _unreachable(design: Design) -> Iterator[Problem]:
+    """PR034 for each verdict that no data could give."""
+    plan, n = design.plan, min(design.plan.n)
+    if n < smallest_n(plan):
+        noun = f"{_noun(plan)} needs {smallest_n(plan)}{' of each arm' if len(plan.n) > 1 else ''}"
+        yield design.problem("PR034", f"can never be decided with {_count(plan)}: {noun}.", "Raise repeats.")
+        return
+    if not design.prediction.table.one_sided and (why := _out_of_reach(design, design.predicts)):
+        advice = "Raise repeats, or set one-sided = true to only allow refutation."
+        yield design.problem("PR034", f"can never be supported with {_count(plan)}: {why}.", advice)
+    if why := _out_of_reach(design, design.falsifier):
+        advice = "Raise repeats, or choose a falsifier that wrong results would reach."
+        yield design.problem("PR034", f"can never be refuted with {_count(plan)}: {why}.", advice)
+
+
+def _out_of_reach(design: Design, region: Region) -> str | None:
+    """Why no interval lies inside ``region``, or ``None``."""
+    plan, what = design.plan, f"{_noun(design.plan)} {describe(region)}"
+    if plan.statistic == "proportion" and not reachable(region, plan.n[0], plan.confidence):
+        needed = needed_n(region, plan.confidence)
+        return f"{what} needs {needed}" if needed else f"{what} is out of reach at any number"
+    if plan.logarithmic and all(span.high <= 0 for span in region.spans):
+        return f"{what} does not exist, since it is above 0"
+    points = all(span.low == span.high for span in region.spans)
+    if points and plan.statistic in ("mean", "geometric-mean") and not design.exact:
+        return f"no interval fits in a single value, as {describe(region)} is"
+    return None
+
+
+def _underpowered(design: Design) -> Iterator[Problem]:
+    """PR035 where even a value well inside the falsifier would seldom be refuted."""
+    table = design.prediction.table
+    if table.cv is None and table.sd is None:
+        return
+    values = [table.detect] if table.detect is not None else sorted(set(_within_reach(design)))
+    chances = [(got, value) for value in values if (got := _refuted(design, value)) is not None]
+    if not chances:
+        return
+    best, at = max(chances)
+    if best >= ENOUGH_TO_REFUTE:
+        return
+    where = '"detect"' if table.detect is not None else "the best within reach of the falsifier"
+    odds = f"P(refuted) is {best:.2f} at {number(at)}, {where}"
+    message = f"would seldom be refuted: {odds}, with {_count(design.plan)}."
+    needed = repeats_for(design.plan, design.falsifier, at, ENOUGH_TO_REFUTE)
+    raised = f"Raise repeats to {needed}" if needed else "Raise repeats"
+    yield design.problem("PR035", message, f"{raised}, or choose a falsifier that leaves less undecided.")
+
+
+def _within_reach(design: Design) -> Iterator[float]:
+    """Values within a factor 3, or 3 ``sd``, of the falsifier's edges."""
+    plan = design.plan
+    for edge in edges(design.falsifier):
+        for step in range(-_STEPS, _STEPS + 1):
+            if plan.cv and edge and plan.operator != "-":
+                yield edge * REACH ** (step / _STEPS)
+            elif plan.sd:
+                yield edge + REACH * plan.sd * step / _STEPS
+
+
+def _refuted(design: Design, value: float) -> float | None:
+    return chance(design.plan, design.falsifier, value)
+
+
+def _power(design: Design) -> Chances | None:
+    expected = design.prediction.table.expected
+    if expected is None:
+        return None
+    supported = chance(design.plan, design.predicts, expected)
+    refuted = _refuted(design, expected)
+    if supported is None or refuted is None:
+        return None
+    return Chances(at=expected, supported=supported, refuted=refuted)
+
+
+def _notes(design: Design, power: Chances | None) -> Iterator[str]:
+    plan = design.plan
+    yield from _notes_on_spread(design)
+    if power is not None:
+        yield from _notes_on_power(design, power)
+    if plan.statistic == "median" and ranks(plan.n[0], 0.5, plan.confidence)[0] == 1:
+        inner = (n for n in count(plan.n[0]) if ranks(n, 0.5, plan.confidence)[0] != 1)
+        yield f"a median of {plan.n[0]} rests on the extremes; {next(inner)} repeats would not"
+    if plan.statistic == "mean" and plan.operator is None and SMALLEST_N <= plan.n[0] < SMALLEST_N_FOR_HULL:
+        yield f"values of one sign with a CV above {SKEWED_CV} would need {SMALLEST_N_FOR_HULL} repeats"
+
+
+def _notes_on_spread(design: Design) -> Iterator[str]:
+    plan = design.plan
+    if plan.statistic == "proportion":
+        return
+    if plan.cv is None and plan.sd is None:
+        yield "no cv given, power unknown"
+    elif plan.sd is None and plan.operator == "-":
+        yield "cv says nothing about a difference; give sd"
+    elif plan.sd is None and edges(design.falsifier) == (0.0,):
+        yield "cv says nothing about a falsifier at 0; give sd"
+
+
+def _notes_on_power(design: Design, power: Chances) -> Iterator[str]:
+    for word, region, got in (
+        ("supported", design.predicts, power.supported),
+        ("refuted", design.falsifier, power.refuted),
+    ):
+        if contains(region, power.at, power.at):
+            if got < ENOUGH_AT_EXPECTED:
+                remedy = _remedy(design, region, power.at)
+                yield f"P({word}) is only {got:.2f} at expected {number(power.at)}{remedy}"
+            return
+    yield f"expected {number(power.at)} lies in neither region"
+
+
+def _remedy(design: Design, region: Region, at: float) -> str:
+    needed = repeats_for(design.plan, region, at, ENOUGH_AT_EXPECTED)
+    return f"; {needed} repeats would make it {ENOUGH_AT_EXPECTED}" if needed else ""
+
+
+def _noun(plan: Plan) -> str:
+    if plan.operator is None and plan.statistic != "mean":
+        return f"a {plan.statistic.replace('-', ' ')}"
+    return _NOUNS[plan.operator]
+
+
+def _count(plan: Plan) -> str:
+    if len(set(plan.n)) > 1:
+        return " and ".join(str(n) for n in plan.n) + " repeats"
+    return plural(plan.n[0], "block" if plan.paired else "repeat") + (" per arm" if len(plan.n) > 1 else "")
