@@ -125,7 +125,7 @@ class Footer(Line, kw_only=True, frozen=True, tag="footer"):
 SessionLine = Header | Started | Finished | Footer
 
 
-class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True):
+class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """The attempt that settled a slot, as the judge sees it."""
 
     id: str

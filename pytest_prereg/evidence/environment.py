@@ -1,0 +1,126 @@
+"""What a session ran on: read from files of the system, importing nothing and measuring nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+NONE = "none"
+_NVIDIA = Path("/proc/driver/nvidia")
+_SMI_SECONDS = 5.0
+_HEAD = 4096
+_PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "transformers", "triton")
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return what of this machine can matter to a measurement; never its name.
+
+    Keys: ``cpu``, ``cores`` (that this process may use), ``memory_gib``, ``gpu`` (list of names), ``driver``,
+    ``os``, ``kernel``, ``python``, ``torch``, ``container``; what is not there or can't be told is ``None``.
+    """
+    gpus, driver = _nvidia()
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": _memory_gib(),
+        "gpu": gpus,
+        "driver": driver,
+        "os": _operating_system(),
+        "kernel": platform.release(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "torch": _version("torch"),
+        "container": _container(),
+    }
+
+
+def describe_versions() -> dict[str, str]:
+    """Return the versions of Python, of this package and of what measurements commonly run through."""
+    found = ((name, _version(name)) for name in _PACKAGES)
+    return {"python": platform.python_version()} | {name: version for name, version in found if version}
+
+
+def describe_load() -> dict[str, float]:
+    """Return what changes from repeat to repeat and is cheap to read: the load average over a minute."""
+    return {"load_average": round(os.getloadavg()[0], 2)}
+
+
+def machine_class(environment: dict[str, Any]) -> str:
+    """Return ``CPU model | GPU name | driver major`` of what :func:`describe_machine` returned.
+
+    Two machines of one class are alike as far as the judge is concerned.
+    """
+    gpus = sorted(set(environment.get("gpu") or ()))
+    driver = str(environment.get("driver") or NONE).partition(".")[0]
+    return f"{environment.get('cpu') or NONE} | {' + '.join(gpus) or NONE} | {driver}"
+
+
+def _cpu_model() -> str | None:
+    found = _search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", Path("/proc/cpuinfo"))
+    return " ".join(found.split()) if found else platform.processor() or platform.machine() or None
+
+
+def _memory_gib() -> float | None:
+    found = _search(r"^MemTotal:\s*(\d+) kB", Path("/proc/meminfo"))
+    return round(int(found) / (1 << 20), 1) if found else None
+
+
+def _operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _container() -> str | None:
+    marks = {"docker": Path("/.dockerenv"), "podman": Path("/run/.containerenv")}
+    for name, mark in marks.items():
+        if mark.exists():
+            return name
+    return os.environ.get("container") or None  # noqa: SIM112  (systemd spells it so)
+
+
+def _nvidia() -> tuple[list[str], str | None]:
+    """Return GPU names and driver version: from the kernel's files, or else from ``nvidia-smi``."""
+    names = [_search(r"^Model:\s*(.+)$", path) for path in sorted(_NVIDIA.glob("gpus/*/information"))]
+    driver = _search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA / "version")
+    if all(names) and names and driver:
+        return [name for name in names if name], driver
+    return _nvidia_smi()
+
+
+def _nvidia_smi() -> tuple[list[str], str | None]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return [], None
+    command = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return [], None
+    rows = [line.rpartition(", ") for line in answer.stdout.splitlines() if ", " in line]
+    return [name.strip() for name, _, _ in rows], rows[0][2].strip() if rows else None
+
+
+def _search(pattern: str, path: Path) -> str | None:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(
+                _HEAD
+            )  # of /proc/cpuinfo the first core is enough; the kernel takes long over 200
+    except OSError:
+        return None
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,1 @@
+"""Formats of evidence that was measured elsewhere."""

@@ -1,0 +1,203 @@
+"""From the bytes of a session file to a :class:`SessionFile`, block by block, so that a million repeats fit.
+
+A torn last line is normal, and so is a missing footer: the session was killed. Whatever else does not fit
+is a problem of the file, never an exception, so that one bad file spoils one experiment and not the study.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+
+from pytest_prereg.errors import Problem
+from pytest_prereg.evidence.files import Attempt, SessionFile
+from pytest_prereg.evidence.lines import whole_lines
+from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
+from pytest_prereg.evidence.naming import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT_VERSION = 1
+
+
+class _Started(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="started"):
+    """What judging needs of a ``started`` line."""
+
+    repeat: str
+    arm: str
+    index: int
+    attempt: int
+    block: int | None = None
+
+
+class _Finished(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="finished"):
+    """What judging needs of a ``finished`` line."""
+
+    repeat: str
+    attempt: int
+    outcome: Outcome
+    values: dict[str, Value] = {}
+    instruments: dict[str, str] = {}
+    machine: str | None = None
+    cause: str | None = None
+
+
+_Line = Header | _Started | _Finished | Footer
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def parse(path: Path, stream: BinaryIO) -> SessionFile:
+    """Read a session file from ``stream``; ``path`` is only its name."""
+    parser = Parser(path)
+    torn = False
+    for block in whole_lines(stream):
+        if block.endswith(b"\n"):
+            parser.feed(block)
+        else:
+            torn = True
+    return parser.result(torn=torn)
+
+
+class Parser:
+    """State while one file is read: :meth:`feed` it blocks of whole lines, then take the :meth:`result`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._header: Header | None = None
+        self._footer: Footer | None = None
+        self._attempts: list[Attempt] = []
+        self._begun: dict[str, _Started] = {}
+        self._problems: list[Problem] = []
+        self._instruments: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._count = 0
+        self._digest = hashlib.sha256()
+        self._digest_before_last_line = self._digest
+
+    def problem(self, message: str, *, line: int | None, code: str = "PR207") -> None:
+        """Note what is wrong with the file."""
+        self._problems.append(Problem(code=code, message=message, path=shown(self._path), line=line))
+
+    def feed(self, block: bytes) -> None:
+        """Take whole lines, the last newline included."""
+        last = block.rfind(b"\n", 0, -1) + 1
+        view = memoryview(block)
+        self._digest.update(view[:last])
+        self._digest_before_last_line = self._digest.copy()
+        self._digest.update(view[last:])
+        try:
+            lines = _decoder.decode_lines(block)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self._feed_one_by_one(block)
+        else:
+            for line in lines:
+                self._line(line)
+
+    def result(self, *, torn: bool) -> SessionFile:
+        """Return the file; ``torn`` says that bytes follow the last whole line."""
+        if self._footer is not None:
+            self._check_footer(self._footer, torn=torn)
+        self._attempts.extend(map(_lost, self._begun.values()))
+        return SessionFile(
+            path=self._path,
+            header=self._header,
+            attempts=self._attempts,
+            footer=self._footer,
+            torn=torn,
+            digest=f"sha256:{self._digest.hexdigest()}",
+            problems=tuple(self._problems),
+        )
+
+    def _feed_one_by_one(self, block: bytes) -> None:
+        for raw in block[:-1].split(b"\n"):
+            try:
+                line = _decoder.decode(raw)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                self._count += 1
+                self.problem(f"this line is not what was written: {error}", line=self._count)
+            else:
+                self._line(line)
+
+    def _line(self, line: _Line) -> None:
+        self._count += 1
+        if self._footer is not None:
+            self.problem("lines follow the footer, but a finished file never changes", line=self._count)
+            self._footer = None
+        if self._count == 1 or self._header is None or isinstance(line, Header):
+            self._take_header(line)
+        elif isinstance(line, _Started):
+            self._start(line)
+        elif isinstance(line, _Finished):
+            self._finish(line)
+        else:
+            self._footer = line
+
+    def _take_header(self, header: _Line) -> None:
+        if self._count > 1:
+            if self._header is not None:
+                self.problem("a second header: two files were joined", line=self._count)
+        elif not isinstance(header, Header):
+            self.problem("the file does not begin with a header", line=1)
+        elif header.version > FORMAT_VERSION:
+            newer = f"evidence format {header.version} is newer than this pytest-prereg can read; upgrade it"
+            self.problem(newer, line=1, code="PR122")
+        else:
+            self._header = header
+            if header.experiment != self._path.parent.name:
+                moved = (
+                    f'evidence of "{header.experiment}" was moved to the folder of "{self._path.parent.name}"'
+                )
+                self.problem(moved, line=1)
+
+    def _start(self, started: _Started) -> None:
+        earlier = self._begun.get(started.repeat)
+        if earlier is not None:
+            self._attempts.append(_lost(earlier))
+        self._begun[started.repeat] = started
+
+    def _finish(self, finished: _Finished) -> None:
+        started = self._begun.pop(finished.repeat, None)
+        if started is None or started.attempt != finished.attempt:
+            self.problem(f'"{finished.repeat}" finished without having been started', line=self._count)
+            return
+        self._attempts.append(
+            Attempt(
+                repeat=started.repeat,
+                arm=sys.intern(started.arm),
+                index=started.index,
+                number=started.attempt,
+                block=started.block,
+                outcome=finished.outcome,
+                values=finished.values,
+                instruments=self._shared(finished.instruments),
+                machine=finished.machine and sys.intern(finished.machine),
+                cause=finished.cause,
+            )
+        )
+
+    def _shared(self, instruments: dict[str, str]) -> dict[str, str]:
+        """Return the one dict that all attempts with these instruments have."""
+        return self._instruments.setdefault(tuple(instruments.items()), instruments)
+
+    def _check_footer(self, footer: Footer, *, torn: bool) -> None:
+        before = self._count - 1
+        if torn:
+            self.problem("text follows the footer, but a finished file never changes", line=self._count + 1)
+        if footer.lines != before:
+            self.problem(f"{footer.lines} lines were written, {before} are there", line=self._count)
+        elif footer.digest != f"sha256:{self._digest_before_last_line.hexdigest()}":
+            self.problem("the lines are not those that were written: their digest differs", line=self._count)
+
+
+def _lost(started: _Started) -> Attempt:
+    return Attempt(
+        repeat=started.repeat,
+        arm=sys.intern(started.arm),
+        index=started.index,
+        number=started.attempt,
+        block=started.block,
+        outcome=Outcome.LOST,
+    )

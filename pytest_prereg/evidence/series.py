@@ -1,0 +1,181 @@
+"""From session files to series: which attempt settled which slot, what is open, and which series decides."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_prereg.evidence.environment import machine_class
+from pytest_prereg.evidence.model import RERUN, Outcome, RecordedRepeat, Series
+from pytest_prereg.registry.canonical import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_prereg.evidence.files import Attempt, SessionFile
+    from pytest_prereg.evidence.model import Header
+    from pytest_prereg.registry.model import Experiment
+
+Slot = tuple[str, int]
+"""Arm and index: what a planned repeat fills."""
+
+_UNJUDGED = frozenset({Outcome.PILOT, Outcome.WARMUP})
+
+
+def assemble(experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
+    """Return all series that the session ``files`` of ``experiment`` add up to, by number.
+
+    A slot is settled by its first attempt that is not run again. One that failed by infrastructure more than
+    max(2, n/4) times is settled as that; a lost attempt never settles. What more than the planned repeats was
+    recorded is left out. Pilots belong to no series.
+    """
+    numbered: dict[int, list[tuple[Header, SessionFile]]] = {}
+    for file in sorted(files, key=lambda file: file.path.name):
+        if file.header is not None and file.header.origin != "pilot":
+            numbered.setdefault(file.header.series, []).append((file.header, file))
+    return [_assemble_one(experiment, numbered[number]) for number in sorted(numbered)]
+
+
+def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFile]]) -> Series:
+    headers = [header for header, _ in sessions]
+    first = next((header for header in headers if header.origin == "measured"), headers[0])
+    settling = Settling(first.planned)
+    for header, file in sessions:
+        settling.add(file.attempts, _machine(header))
+    return Series(
+        experiment=experiment.id,
+        number=first.series,
+        origin="imported" if any(header.origin == "imported" for header in headers) else "measured",
+        pairing=first.pairing,
+        planned=first.planned,
+        repeats=tuple(settling.settled.values()),
+        faults=tuple(settling.faults),
+        complete=settling.complete(experiment.arms),
+        source=first.source,
+        seed=first.seed,
+        predictions=_common([header.predictions for header in headers]),
+        sessions=tuple(file.path.name for _, file in sessions),
+    )
+
+
+def _machine(header: Header) -> str | None:
+    """Return where the session measured, for attempts that don't say so themselves."""
+    return machine_class(header.environment) if header.origin == "measured" and header.environment else None
+
+
+def _common(mappings: Sequence[dict[str, str]]) -> dict[str, str]:
+    return {
+        key: value for key, value in mappings[0].items() if all(other.get(key) == value for other in mappings)
+    }
+
+
+class Settling:
+    """The slots of one series while its attempts are gone through in order."""
+
+    def __init__(self, planned: Mapping[str, int] | None) -> None:
+        self.planned = planned
+        self.settled: dict[Slot, RecordedRepeat] = {}
+        self.faults: list[str] = []
+        self._failures: Counter[Slot] = Counter()
+
+    def add(self, attempts: Iterable[Attempt], machine: str | None) -> None:
+        """Go through the attempts of one file; ``machine`` is for those that name none."""
+        for attempt in attempts:
+            if attempt.outcome in _UNJUDGED or not self._is_planned(attempt):
+                continue
+            if attempt.outcome in RERUN:
+                self.faults.append(attempt.repeat)
+            slot = (attempt.arm, attempt.index)
+            if slot not in self.settled and self._settles(slot, attempt.outcome):
+                self.settled[slot] = _recorded(attempt, len(self.settled), machine)
+
+    def complete(self, arms: Collection[str]) -> bool:
+        """Return whether every planned slot is settled; without a registered n, whether each arm has one."""
+        if self.planned is None:
+            return set(arms) <= {arm for arm, _ in self.settled}
+        return len(self.settled) == sum(self.planned.values())
+
+    def _is_planned(self, attempt: Attempt) -> bool:
+        return self.planned is None or 1 <= attempt.index <= self.planned.get(attempt.arm, 0)
+
+    def _settles(self, slot: Slot, outcome: Outcome) -> bool:
+        if outcome is Outcome.INFRASTRUCTURE:
+            self._failures[slot] += 1
+            planned = self.planned[slot[0]] if self.planned else 0
+            return self._failures[slot] > max(2, planned / 4)
+        return outcome is not Outcome.LOST
+
+
+def _recorded(attempt: Attempt, position: int, machine: str | None) -> RecordedRepeat:
+    return RecordedRepeat(
+        id=attempt.repeat,
+        arm=attempt.arm,
+        index=attempt.index,
+        block=attempt.block,
+        outcome=attempt.outcome,
+        values=attempt.values,
+        position=position,
+        machine=attempt.machine or machine,
+        cause=attempt.cause,
+        instruments=attempt.instruments,
+    )
+
+
+def is_current(series: Series, source: str | None, predictions: Mapping[str, str]) -> bool:
+    """Return whether ``series`` can be continued with this ``source`` digest and these registration digests.
+
+    An incomplete series that can't is abandoned. A prediction that only one side knows abandons nothing: it
+    was registered later, or withdrawn.
+    """
+    if series.source is not None and source is not None and series.source != source:
+        return False
+    return all(predictions.get(name, bound) == bound for name, bound in series.predictions.items())
+
+
+def open_series(
+    all_series: Iterable[Series], source: str | None, predictions: Mapping[str, str]
+) -> Series | None:
+    """Return the first incomplete series that can be continued, or ``None``."""
+    return next(
+        (one for one in all_series if not one.complete and is_current(one, source, predictions)), None
+    )
+
+
+def next_number(all_series: Iterable[Series]) -> int:
+    """Return the number that a new series gets."""
+    return max((series.number for series in all_series), default=0) + 1
+
+
+def open_slots(series: Series | None, experiment: Experiment) -> list[Slot]:
+    """Return the planned slots that are not settled, arm by arm; none where the number was not registered."""
+    planned = series.planned if series else experiment.planned
+    settled = {(repeat.arm, repeat.index) for repeat in series.repeats} if series else set()
+    slots = ((arm, index) for arm, count in (planned or {}).items() for index in range(1, count + 1))
+    return [slot for slot in slots if slot not in settled]
+
+
+def attempts(files: Iterable[SessionFile], repeat: str) -> int:
+    """Return how many times the repeat with this id was started, in all ``files``."""
+    return sum(attempt.repeat == repeat for file in files for attempt in file.attempts)
+
+
+def attempts_by_repeat(files: Iterable[SessionFile]) -> Counter[str]:
+    """Return how many times each repeat was started, by id; what was never started counts 0."""
+    return Counter(attempt.repeat for file in files for attempt in file.attempts)
+
+
+def deciding_series(all_series: Iterable[Series]) -> Series | None:
+    """Return the first complete series: it decides, later ones are replications."""
+    return next((series for series in all_series if series.complete), None)
+
+
+def evidence_digest(series: Series, repeats: Collection[str]) -> str:
+    """Return ``sha256:…`` over id, outcome and values of the ``repeats`` (by id), in run order."""
+    return f"sha256:{hashlib.sha256(canonical_json(list(_used(series, frozenset(repeats))))).hexdigest()}"
+
+
+def _used(series: Series, wanted: frozenset[str]) -> Iterator[list[object]]:
+    for repeat in series.repeats:
+        if repeat.id in wanted:
+            yield [repeat.id, repeat.outcome.value, repeat.values]

@@ -1,0 +1,58 @@
+"""Session files: writing them is :class:`SessionWriter`, reading them back and finding them is here."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from pytest_prereg.evidence.files import Attempt, SessionFile
+from pytest_prereg.evidence.links import check_links, known_digests
+from pytest_prereg.evidence.naming import SUFFIX
+from pytest_prereg.evidence.parsing import Parser, parse
+from pytest_prereg.evidence.writing import SessionWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_prereg.registry.model import Study
+
+__all__ = [
+    "Attempt",
+    "SessionFile",
+    "SessionWriter",
+    "check_links",
+    "known_digests",
+    "parse_session",
+    "read_session",
+    "read_study_evidence",
+]
+
+
+def read_session(path: Path) -> SessionFile:
+    """Read the session file at ``path``; what is wrong with it is among its ``problems``."""
+    try:
+        with path.open("rb") as stream:
+            return parse(path, stream)
+    except OSError as error:
+        parser = Parser(path)
+        parser.problem(f"the file can't be read: {error.strerror}", line=None)
+        return parser.result(torn=False)
+
+
+def parse_session(data: bytes, path: Path) -> SessionFile:
+    """Read a session file from its bytes, as git has them; ``path`` is only its name."""
+    return parse(path, io.BytesIO(data))
+
+
+def read_study_evidence(study: Study) -> dict[str, list[SessionFile]]:
+    """Read every session file of ``study``: by experiment, in order of name, which is that of the sessions.
+
+    Files of another study in the same folder are left out. The experiments of the study are all there,
+    followed by those that only the evidence knows.
+    """
+    found: dict[str, list[SessionFile]] = {name: [] for name in study.experiments}
+    for path in sorted(study.evidence_folder.glob(f"*/*{SUFFIX}")):
+        file = read_session(path)
+        if file.header is None or file.header.study == study.id:
+            found.setdefault(path.parent.name, []).append(file)
+    return found
