@@ -49,7 +49,7 @@ def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample
     """Evaluate the quantity in every repeat of the arms used.
 
     Raises:
-        JudgeError: PR130 where a repeat that counts has no finite value, naming the repeat.
+        JudgeError: PR140 where a repeat that counts has no finite value, naming the repeat.
     """
     sample = Sample(kept=[], set_aside=[], without_value=[])
     for repeat in repeats:
@@ -88,7 +88,7 @@ def _measured(question: Question, repeat: RecordedRepeat) -> Reading:
         what = f'"{question.text}" of prediction "{question.prediction}"'
         message = f"{what} has no value in repeat {repeat.id}: {error}"
         advice = "An incorrect reading decides nothing; correct the experiment, and register a successor."
-        raise JudgeError(Problem(code="PR130", message=message, advice=advice)) from error
+        raise JudgeError(Problem(code="PR140", message=message, advice=advice)) from error
 
 
 def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> None:
@@ -142,4 +142,4 @@ def _refuse_double_blocks(readings: Sequence[Reading]) -> None:
         other = seen.setdefault((repeat.arm, block_of(repeat)), repeat.id)
         if other != repeat.id:
             message = f"repeats {other} and {repeat.id} are in one block, which holds one repeat of each arm"
-            raise JudgeError(Problem(code="PR131", message=message))
+            raise JudgeError(Problem(code="PR141", message=message))
