@@ -11,7 +11,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|h)")
 
 
-def parse_duration(text: str | float) -> float:
+def parse_duration(text: object) -> float:
     """Seconds; raises a PR005 refusal for anything but a positive duration."""
     seconds = _seconds(text)
     if seconds is None or not 0 < seconds < math.inf:
@@ -21,11 +21,11 @@ def parse_duration(text: str | float) -> float:
     return seconds
 
 
-def _seconds(text: str | float) -> float | None:
+def _seconds(text: object) -> float | None:
     try:
-        if not isinstance(text, str):
+        if isinstance(text, int | float) and not isinstance(text, bool):
             return float(text)
-        match = _DURATION.fullmatch(text.strip())
+        match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
         return float(match[1]) * _SECONDS[match[2]] if match else None
     except OverflowError:
         return None

@@ -11,7 +11,13 @@ from typing import Any, Literal
 import msgspec
 
 from pytest_prereg.registry.regions import Region
-from pytest_prereg.registry.tables import ConstantTable, ExperimentTable, PredictionTable, StudyTable
+from pytest_prereg.registry.tables import (
+    ConstantTable,
+    ExperimentTable,
+    InstrumentTable,
+    PredictionTable,
+    StudyTable,
+)
 
 ONLY_ARM = ""
 """Name of the arm of an experiment that declares none; it is left out of ids and never shown."""
@@ -124,6 +130,7 @@ class Study(Model, kw_only=True, frozen=True):
     path: Path
     """The TOML file."""
     constants: dict[str, ConstantTable] = {}
+    instruments: dict[str, InstrumentTable] = {}
     experiments: dict[str, Experiment]
     predictions: dict[str, Prediction]
 

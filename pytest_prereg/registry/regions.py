@@ -92,13 +92,12 @@ def contains(region: Region, low: float, high: float) -> bool:
 
 
 def covers(region: Region, span: Span) -> bool:
-    """Whether ``region`` leaves at most single points of ``span``: then nearly any result lies in it."""
-    low = span.low
-    for part in region.spans:
-        if part.low > low:
-            return False
-        low = max(low, part.high)
-    return low >= span.high
+    """Whether one span of ``region`` holds all of ``span``, whose open ends need not be in it."""
+    return any(
+        (part.low < span.low or (part.low == span.low and part.low_closed >= span.low_closed))
+        and (part.high > span.high or (part.high == span.high and part.high_closed >= span.high_closed))
+        for part in region.spans
+    )
 
 
 def edges(region: Region) -> tuple[float, ...]:

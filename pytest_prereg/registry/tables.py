@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 Id = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Duration = str | float | int
 
 
@@ -185,7 +186,7 @@ class PredictionsFile(Table, kw_only=True, frozen=True):
     """A whole ``predictions.toml``."""
 
     study: StudyTable
-    constants: dict[Id, ConstantTable] | None = None
+    constants: dict[Name, ConstantTable] | None = None
     instruments: dict[str, InstrumentTable] | None = None
     executors: ExecutorsTable | None = None
     experiments: dict[Id, ExperimentTable] | None = None

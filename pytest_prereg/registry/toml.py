@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 import re
 import tomllib
 import unicodedata
@@ -101,6 +102,8 @@ def _unsound(keys: Path, value: Any) -> Iterator[tuple[Path, str, str]]:
                     "PR009",
                     f"key {quoted(key)} is not in Unicode normal form NFC; type it again",
                 )
+            if not key.isprintable():
+                yield (*keys, key), "PR006", f"key {quoted(key)} holds a sign that can't be shown"
             yield from _unsound((*keys, key), inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
@@ -124,3 +127,21 @@ def _unsound_number(value: object) -> tuple[str, str] | None:
 
 def _name(keys: Path) -> str:
     return ".".join(str(key) for key in keys)
+
+
+def shown(path: os.PathLike[str]) -> str:
+    """``path`` as messages name it: relative to the current folder where it lies below, else as given."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return os.fspath(path)
+    return os.fspath(path) if relative.startswith("..") else relative
+
+
+def positions_of(path: os.PathLike[str]) -> Positions:
+    """The positions of a file that was loaded before; every line is 1 where it is no longer there."""
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # any kind of path
+            return Positions(file.read())
+    except (OSError, ValueError):
+        return Positions("")

@@ -9,17 +9,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.dimensions import convert, ratio, root
+from pytest_prereg.registry.judging import refuse_overlap, thresholds
 from pytest_prereg.registry.quantities import COMPARISONS, node_text
 from pytest_prereg.registry.refusals import RefusedError, quoted
+from pytest_prereg.registry.regions import edges
+from pytest_prereg.registry.structure import Complaints, label
+from pytest_prereg.registry.toml import positions_of, shown
 from pytest_prereg.registry.unit_text import Powers, normal_unit, parse_unit, raised, times, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_prereg.registry.model import Metric, Node, Prediction, Quantity, Study
+    from pytest_prereg.errors import Problem
+    from pytest_prereg.registry.model import Experiment, Metric, Node, Prediction, Quantity, Study
+    from pytest_prereg.registry.regions import Region
     from pytest_prereg.registry.tables import ConstantTable
 
-__all__ = ["convert", "natural_unit", "needs_name", "registered_unit", "resolve_unit"]
+__all__ = ["check_units", "convert", "estimated_unit", "natural_unit", "registered_unit", "resolve_unit"]
 
 _PURE: Powers = {}
 _SAME_UNIT = frozenset({"+", "-", "min", "max", *COMPARISONS.values()})
@@ -62,22 +68,85 @@ def resolve_unit(
 def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
     """The unit that a prediction is registered in, and the factor from the natural unit of what is estimated.
 
-    The unit is the prediction's ``unit``, else the one that a region names, else the natural one. The estimate of
-    ``a / b`` is a pure number whatever the quantity; the factor belongs to the estimate, not to the values.
+    The unit is the prediction's ``unit``, else the one that a region names, else the natural one. The
+    estimate of ``a / b`` is a pure number whatever the quantity; the factor is the estimate's, not the values'.
     """
-    metrics = study.experiments[prediction.experiment].metrics
     wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
-    if prediction.contrast is not None and prediction.contrast.operator == "/":
-        natural_unit(prediction.quantity.node, metrics, study.constants)
-        return _shown("1", wanted)
+    natural = estimated_unit(study, prediction)
+    if natural == "1":
+        return _shown(natural, wanted)
+    metrics = study.experiments[prediction.experiment].metrics
     return resolve_unit(prediction.quantity, metrics, study.constants, wanted)
 
 
+def estimated_unit(study: Study, prediction: Prediction) -> str:
+    """The natural unit of what is estimated: of the quantity, but for ``a / b``, which is a pure number."""
+    metrics = study.experiments[prediction.experiment].metrics
+    natural = natural_unit(prediction.quantity.node, metrics, study.constants)
+    return "1" if prediction.contrast is not None and prediction.contrast.operator == "/" else natural
+
+
+def check_units(study: Study) -> list[Problem]:
+    """Everything that is wrong with the units of a study; ``lock`` refuses it. Imports pint."""
+    complaints = Complaints(shown(study.path), positions_of(study.path))
+    for experiment in study.experiments.values():
+        for metric in experiment.metrics.values():
+            _check_metric(experiment, metric, complaints)
+    for prediction in study.predictions.values():
+        if not complaints.told("experiments", prediction.experiment):
+            _check_prediction(study, prediction, complaints)
+    return sorted(complaints.problems, key=lambda problem: problem.line or 0)
+
+
 def needs_name(natural: str) -> bool:
-    """Whether a bare number leaves open what it counts: in ``s`` or ``%`` it does, in ``1`` or ``ms/s`` not."""
+    """Whether a bare number leaves open what it counts: it does in ``s`` or ``%``, not in ``1``, ``ms/s``."""
     powers = parse_unit(natural)
     factor, base = root(powers)
     return bool(base) or (len(powers) == 1 and factor != 1.0)
+
+
+def _check_metric(experiment: Experiment, metric: Metric, complaints: Complaints) -> None:
+    keys = ("experiments", experiment.id, "metrics", metric.name)
+    try:
+        _, base = root(parse_unit(metric.unit))
+    except RefusedError as refusal:
+        complaints.mute(keys[:2])
+        complaints.refuse(keys, label(keys), refusal)
+        return
+    if metric.exact and base == {"second": 1}:
+        complaints.add(keys, "PR005", f'{label(keys)} is a time, which is never "exact"')
+
+
+def _check_prediction(study: Study, prediction: Prediction, complaints: Complaints) -> None:
+    keys, key = ("predictions", prediction.id), "quantity"
+    try:
+        natural = estimated_unit(study, prediction)
+        key = "predicts"
+        _check_region(key, prediction.predicts, prediction.table.predicts, natural, prediction)
+        if (prediction.table.falsifier or "").strip() != "otherwise":
+            key = "falsifier"
+            _check_region(key, prediction.falsifier, prediction.table.falsifier, natural, prediction)
+        unit, _ = registered_unit(study, prediction)
+        refuse_overlap(prediction.table, *thresholds(prediction, unit))
+    except RefusedError as refusal:
+        complaints.add((*keys, key), refusal.code, str(refusal), refusal.advice)
+
+
+def _check_region(key: str, region: Region, text: str | None, natural: str, prediction: Prediction) -> None:
+    unit = region.unit or prediction.table.unit
+    quantity = f"quantity {quoted(prediction.quantity.text)}"
+    if unit is None and needs_name(natural) and any(edges(region)):
+        better = quoted(f"{text} {natural}")
+        raise RefusedError(
+            "PR021", f"{quantity} is in {natural}, but {quoted(key)} has no unit; write {better}"
+        )
+    if unit is not None:
+        try:
+            ratio(parse_unit(natural), parse_unit(unit), natural, unit)
+        except RefusedError:
+            what = "the ratio of two arms" if prediction.contrast and natural == "1" else quantity
+            message = f"{what} is in {_spelt(natural)}, but {quoted(key)} is in {unit}"
+            raise RefusedError("PR021", message.replace("is in no unit", "has no unit")) from None
 
 
 def _shown(natural: str, wanted: str | None) -> tuple[str, float]:
@@ -89,7 +158,7 @@ def _shown(natural: str, wanted: str | None) -> tuple[str, float]:
 def _powers(
     node: Node, metrics: Mapping[str, Metric], constants: Mapping[str, ConstantTable]
 ) -> Powers | None:
-    """Unit of ``node``; ``None`` for a bare number, which takes the unit of what it meets in a sum."""
+    """Unit of ``node``; ``None`` for a bare number, which takes the unit of what it is added to."""
     if isinstance(node, str):
         return _PURE if node == "completed" else parse_unit(metrics[node].unit)
     if not isinstance(node, list):

@@ -1,0 +1,168 @@
+"""Experiment tables to experiments: what runs, in which arms, how often, and what each repeat records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
+from pytest_prereg.registry.declarations import metric, wrong_metric_name
+from pytest_prereg.registry.model import Arm, Experiment, Metric
+from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.structure import label
+from pytest_prereg.registry.tables import ExperimentTable, MetricTable, PredictionsFile, RepeatsTable
+from pytest_prereg.registry.unit_text import normal_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_prereg.registry.declarations import Declared
+    from pytest_prereg.registry.positions import Path
+    from pytest_prereg.registry.structure import Complaints
+
+SELF_BOUND = frozenset({"timer", "bench"})
+"""Instruments that bind themselves and need no table."""
+
+
+def build_experiments(
+    file: PredictionsFile, declared: Mapping[str, Declared], complaints: Complaints
+) -> dict[str, Experiment]:
+    """The experiments whose metrics are known; all that is wrong with any is complained about."""
+    built = {}
+    for name, table in (file.experiments or {}).items():
+        keys = ("experiments", name)
+        known = _known(keys, table, declared, complaints)
+        metrics = _metrics(keys, table, known, file, complaints)
+        arms = build_arms(keys, table, known, complaints)
+        _check_table(keys, table, metrics, arms, complaints)
+        if metrics:
+            built[name] = Experiment(
+                id=name,
+                kind=_kind(table),
+                table=table,
+                arms=arms,
+                metrics=metrics,
+                pairing=pairing_of(table),
+                source=known.source if known else None,
+                line=complaints.positions.line(*keys),
+            )
+    return built
+
+
+def _kind(table: ExperimentTable) -> Literal["fixture", "command", "import"]:
+    if fed_by_import(table):
+        return "import"
+    return "fixture" if table.fixture is not None else "command"
+
+
+def _known(
+    keys: Path, table: ExperimentTable, declared: Mapping[str, Declared], complaints: Complaints
+) -> Declared | None:
+    if table.fixture is None or table.fixture in declared:
+        return declared.get(table.fixture) if table.fixture is not None else None
+    if not complaints.told("fixtures"):
+        hint = suggestion(table.fixture, declared, "known")
+        complaints.add(
+            (*keys, "fixture"),
+            "PR040",
+            f"{label(keys)}: no @experiment function is called {quoted(table.fixture)}{hint}",
+        )
+    return None
+
+
+def _metrics(
+    keys: Path, table: ExperimentTable, known: Declared | None, file: PredictionsFile, complaints: Complaints
+) -> dict[str, Metric]:
+    """Metrics of the experiment's module, and over them the table's; empty where they can't be known."""
+    if table.fixture is not None and known is None:
+        return {}
+    metrics = dict(known.metrics) if known else {}
+    for name, value in (table.metrics or {}).items():
+        here = (*keys, "metrics", name)
+        if wrong := wrong_metric_name(name):
+            complaints.add(here, "PR006", f"{label(keys)}: metric {quoted(name)} {wrong}")
+        written = metric(name, value if isinstance(value, MetricTable) else MetricTable(unit=value))
+        if name in metrics and metrics[name].unit != written.unit:
+            where = f"in {quoted(metrics[name].unit)}, not {quoted(written.unit)}"
+            complaints.add(here, "PR005", f"{label(keys)}: its module declares metric {quoted(name)} {where}")
+        metrics[name] = _merged(metrics.get(name), written)
+    for name, each in metrics.items():
+        _check_metric(keys, name, each, file, complaints)
+    if not metrics and not complaints.told(*keys, "metrics"):
+        _refuse_no_metrics(keys, table, complaints)
+    return metrics
+
+
+def _merged(declared: Metric | None, written: Metric) -> Metric:
+    """What a table says of a metric, over what its module says."""
+    if declared is None:
+        return written
+    defaults = Metric(name=written.name, unit=written.unit)
+    changed = {
+        field: getattr(written, field)
+        for field in Metric.__struct_fields__
+        if getattr(written, field) != getattr(defaults, field)
+    }
+    return msgspec.structs.replace(declared, **changed)
+
+
+def _check_metric(keys: Path, name: str, each: Metric, file: PredictionsFile, complaints: Complaints) -> None:
+    here = (*keys, "metrics", name)
+    try:
+        normal_unit(each.unit)
+    except RefusedError as refusal:
+        complaints.refuse(here, f"{label(keys)}, metric {quoted(name)}", refusal)
+    instruments = [*(file.instruments or {}), *SELF_BOUND]
+    if each.instrument is not None and each.instrument not in instruments:
+        hint = suggestion(each.instrument, file.instruments or {}, "known")
+        named = f"metric {quoted(name)} names unknown instrument {quoted(each.instrument)}"
+        complaints.add(here, "PR007", f"{label(keys)}: {named}{hint}")
+
+
+def _refuse_no_metrics(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
+    if table.command is None:
+        message = (
+            f'{label(keys)} has no "fixture" or "command"; if it is fed by import, declare its "metrics"'
+        )
+    else:
+        message = f'{label(keys)} runs a command, so it must declare its "metrics"'
+    complaints.add((*keys, "metrics"), "PR004", message)
+
+
+def _check_table(
+    keys: Path,
+    table: ExperimentTable,
+    metrics: Mapping[str, Metric],
+    arms: Mapping[str, Arm],
+    complaints: Complaints,
+) -> None:
+    if table.fixture is not None and table.command is not None:
+        complaints.add(keys, "PR005", f'{label(keys)} has both "fixture" and "command"; keep one')
+    if table.read is not None and table.command is None:
+        complaints.add((*keys, "read"), "PR005", f'{label(keys)} has "read", which needs a "command"')
+    unplanned = any(arm.repeats is None for arm in arms.values())
+    if unplanned and not fed_by_import(table) and not complaints.told(*keys, "repeats"):
+        complaints.add((*keys, "repeats"), "PR004", f'{label(keys)} lacks "repeats"')
+    if isinstance(table.repeats, RepeatsTable):
+        _check_stopping(keys, table.repeats, complaints)
+    for name, (low, high) in (table.bounds or {}).items():
+        here = (*keys, "bounds", name)
+        if metrics and name not in metrics:
+            hint = suggestion(name, metrics, "declared")
+            complaints.add(here, "PR007", f'{label(keys)}: "bounds" has unknown metric {quoted(name)}{hint}')
+        if low > high:
+            message = f"{label(keys)}: bounds of {quoted(name)} are empty: {low} is above {high}"
+            complaints.add(here, "PR005", message)
+
+
+def _check_stopping(keys: Path, repeats: RepeatsTable, complaints: Complaints) -> None:
+    looks = repeats.looks or []
+    anytime = repeats.max is not None and repeats.stopping is not None
+    if bool(looks) == anytime or looks != sorted(set(looks)):
+        complaints.add(
+            (*keys, "repeats"),
+            "PR005",
+            f'{label(keys)}: "repeats" must be a number, {{ looks = [5, 10] }} in rising order, '
+            'or { max = 30, stopping = "anytime" }',
+        )

@@ -1,0 +1,144 @@
+"""A prediction file to a study: all that is wrong with it is told at once, with the line.
+
+Nothing is imported or run: experiments are found by their syntax trees, and units are left to ``lock``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry import sources
+from pytest_prereg.registry.experiments import build_experiments
+from pytest_prereg.registry.model import Study
+from pytest_prereg.registry.predictions import build_predictions
+from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.structure import Complaints, checked_file, label
+from pytest_prereg.registry.toml import read, shown
+from pytest_prereg.registry.unit_text import normal_unit
+
+if TYPE_CHECKING:
+    from pytest_prereg.registry.declarations import Declared
+    from pytest_prereg.registry.tables import ConstantTable, InstrumentTable, PredictionsFile
+
+
+def find_studies(folder: Path) -> list[Path]:
+    """The studies of a folder: ``predictions.toml``, then ``predictions/*.toml`` by name."""
+    alone = folder / "predictions.toml"
+    return [path for path in (alone, *sorted((folder / "predictions").glob("*.toml"))) if path.is_file()]
+
+
+def load_study(path: Path, *, text: str | None = None) -> Study:
+    """The study that a prediction file describes.
+
+    Args:
+        path: The file; experiments and evidence are looked for beside it.
+        text: What the file says, where that is not to be read from ``path`` (an earlier version of it).
+
+    Raises:
+        StudyError: Everything that is wrong, in the order of its lines.
+    """
+    try:
+        return _load(path, _read(path) if text is None else text)
+    except RecursionError:
+        raise StudyError(
+            Problem(code="PR001", path=shown(path), message="is nested too deeply to be read")
+        ) from None
+
+
+def _load(path: Path, text: str) -> Study:
+    data, positions, problems = read(text, shown(path))
+    complaints = Complaints(shown(path), positions)
+    complaints.problems += problems
+    file = checked_file(data, complaints)
+    _check_paths(file, complaints)
+    _check_constants(file.constants or {}, complaints)
+    _check_instruments(file, complaints)
+    experiments = build_experiments(file, _declared(file, path, complaints), complaints)
+    predictions = build_predictions(file, experiments, complaints)
+    if complaints.problems:
+        raise StudyError(
+            sorted(complaints.problems, key=lambda problem: (problem.path != shown(path), problem.line or 0))
+        )
+    return Study(
+        id=file.study.id,
+        table=file.study,
+        path=path.absolute(),
+        constants=file.constants or {},
+        instruments=file.instruments or {},
+        experiments=experiments,
+        predictions=predictions,
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+    raise StudyError(Problem(code="PR001", path=shown(path), message=message))
+
+
+def _declared(file: PredictionsFile, path: Path, complaints: Complaints) -> dict[str, Declared]:
+    """What the study's modules declare; they are only looked at if an experiment names a function."""
+    if all(table.fixture is None for table in (file.experiments or {}).values()):
+        return {}
+    try:
+        return sources.find_experiments(file.study, path.absolute().parent)
+    except StudyError as error:
+        complaints.problems += [_relative(problem) for problem in error.problems]
+    except OSError as error:
+        message = f"experiments can't be read: {error.strerror}: {quoted(error.filename)}"
+        complaints.add(("study", "experiments"), "PR041", message)
+    complaints.mute(("fixtures",))
+    return {}
+
+
+def _relative(problem: Problem) -> Problem:
+    return problem if problem.path is None else replace(problem, path=shown(Path(problem.path)))
+
+
+def _check_paths(file: PredictionsFile, complaints: Complaints) -> None:
+    if not file.study.id.isprintable() or "\n" in file.study.id:
+        complaints.add(("study", "id"), "PR006", f'[study]: "id" is {quoted(file.study.id)}')
+    for key, entries in (("evidence", [file.study.evidence]), ("experiments", file.study.experiments or [])):
+        for entry in entries:
+            if not entry.strip() or not entry.isprintable() or PurePosixPath(entry).is_absolute():
+                message = f"[study]: {quoted(key)} is {quoted(entry)}; it must be a path beside the file"
+                complaints.add(("study", key), "PR005", message)
+
+
+def _check_constants(constants: dict[str, ConstantTable], complaints: Complaints) -> None:
+    for name, constant in constants.items():
+        keys = ("constants", name)
+        try:
+            normal_unit(constant.unit)
+        except RefusedError as refusal:
+            complaints.refuse((*keys, "unit"), label(keys), refusal)
+        if constant.interval and not constant.interval[0] <= constant.value <= constant.interval[1]:
+            message = f'{label(keys)}: "interval" does not hold "value", which is {quoted(constant.value)}'
+            complaints.add((*keys, "interval"), "PR005", message)
+
+
+def _check_instruments(file: PredictionsFile, complaints: Complaints) -> None:
+    for name, instrument in (file.instruments or {}).items():
+        keys = ("instruments", name)
+        _check_trust(keys, instrument, complaints)
+        for prediction in instrument.calibrated_by or []:
+            if prediction not in (file.predictions or {}) and not complaints.told("predictions", prediction):
+                hint = suggestion(prediction, file.predictions or {}, "known")
+                message = f"{label(keys)} is calibrated by unknown prediction {quoted(prediction)}{hint}"
+                complaints.add((*keys, "calibrated-by"), "PR007", message)
+
+
+def _check_trust(keys: tuple[str, str], instrument: InstrumentTable, complaints: Complaints) -> None:
+    given: list[Any] = [instrument.calibrated_by, (instrument.trusted or "").strip()]
+    if sum(bool(reason) for reason in given) != 1:
+        message = (
+            f'{label(keys)} must have either "calibrated-by", with predictions, or "trusted", with a reason'
+        )
+        complaints.add(keys, "PR005", message)
