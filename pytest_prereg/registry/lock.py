@@ -1,0 +1,249 @@
+"""What registering and amending change in a lock; nothing registered is ever overwritten."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry.digest import claim_digest, registration_digest
+from pytest_prereg.registry.lock_file import (
+    Amendment,
+    Lock,
+    LockEntry,
+    Withdrawal,
+    parse_lock,
+    read_lock,
+    render_lock,
+    write_lock,
+)
+from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.units import registered_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.registry.model import Prediction, Study
+
+__all__ = [
+    "Amendment",
+    "Lock",
+    "LockEntry",
+    "Registration",
+    "Withdrawal",
+    "amend",
+    "parse_lock",
+    "plan_registration",
+    "read_lock",
+    "register",
+    "render_lock",
+    "write_lock",
+]
+
+Key = Literal["digest", "claim", "experiment"]
+
+CHANGED: dict[Key, tuple[str, str]] = {
+    "digest": ("PR104", "is no longer what was registered"),
+    "claim": ("PR104", "no longer claims it in the words that were registered"),
+    "experiment": ("PR103", "would run other code than was registered: experiment {experiment} changed"),
+}
+"""Code and wording of a difference between a study and its lock."""
+
+
+class Registration(msgspec.Struct, kw_only=True, frozen=True):
+    """How a study differs from its lock."""
+
+    new: dict[str, LockEntry]
+    """Entries to add."""
+    unchanged: tuple[str, ...]
+    changed: dict[str, tuple[Problem, ...]]
+    """What no longer agrees, by prediction: PR104 (text, numbers, settings), PR103 (code)."""
+    removed: tuple[str, ...]
+    """Registered, not withdrawn, and no longer in the study."""
+    withdrawn: tuple[str, ...]
+    """Withdrawn, and still in the study."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything in ``changed``, in the order of the study."""
+        return tuple(problem for problems in self.changed.values() for problem in problems)
+
+
+def plan_registration(study: Study, lock: Lock | None, *, at: str | None = None) -> Registration:
+    """What registering a study would add to its lock, and what it would leave as it is.
+
+    Args:
+        study: The study as it is written now.
+        lock: Its lock, if it has one.
+        at: Time of registration, UTC, ISO 8601; now unless given.
+
+    Raises:
+        StudyError: The lock is another study's (PR011); units of a new prediction don't agree (PR021).
+    """
+    entries = _entries(study, lock)
+    current = _Current(study, at or _now())
+    known = {name: each for name, each in study.predictions.items() if name in entries}
+    withdrawn = tuple(name for name in known if entries[name].withdrawal is not None)
+    differing = {
+        name: current.differences(prediction, entries[name])
+        for name, prediction in known.items()
+        if name not in withdrawn
+    }
+    gone = (name for name in entries if name not in study.predictions and entries[name].withdrawal is None)
+    return Registration(
+        new=current.entries(each for name, each in study.predictions.items() if name not in entries),
+        unchanged=tuple(name for name, keys in differing.items() if not keys),
+        changed={name: current.problems(known[name], keys) for name, keys in differing.items() if keys},
+        removed=tuple(sorted(gone)),
+        withdrawn=withdrawn,
+    )
+
+
+def register(study: Study, lock: Lock | None, registration: Registration) -> Lock:
+    """The lock with the new entries of a registration."""
+    lock = lock or Lock(study=study.id)
+    return msgspec.structs.replace(lock, predictions={**lock.predictions, **registration.new})
+
+
+def amend(lock: Lock, study: Study, ids: Iterable[str], reason: str, *, at: str | None = None) -> Lock:
+    """The lock with the study's current digests of some predictions, each change entered with its reason.
+
+    A verdict that stood there is kept in the amendment and taken out of the entry where the registration
+    itself changed: it was about something else. New words, or new code, leave it in place.
+
+    Raises:
+        StudyError: An id is not in the study, not registered, or withdrawn (PR007); nothing changed (PR105).
+    """
+    _entries(study, lock)
+    current = _Current(study, at or _now())
+    changed: dict[str, LockEntry] = {}
+    problems = []
+    for name in dict.fromkeys(ids):
+        if wrong := _not_amendable(name, study, lock):
+            problems.append(wrong)
+            continue
+        entry = lock.predictions[name]
+        keys = current.differences(study.predictions[name], entry)
+        if not keys:
+            message = f"{quoted(name)} is what was registered, so there is nothing to amend"
+            problems.append(Problem(code="PR105", path=str(study.path), message=message))
+        changed[name] = current.amended(study.predictions[name], entry, keys, reason)
+    if problems:
+        raise StudyError(problems)
+    return msgspec.structs.replace(lock, predictions={**lock.predictions, **changed})
+
+
+def _not_amendable(name: str, study: Study, lock: Lock) -> Problem | None:
+    if name not in study.predictions:
+        message = f"no prediction is called {quoted(name)}{suggestion(name, study.predictions)}"
+    elif name not in lock.predictions:
+        message = f"{quoted(name)} is not registered yet, so there is nothing to amend"
+    elif lock.predictions[name].withdrawal is not None:
+        message = f"{quoted(name)} is withdrawn; register a new prediction instead"
+    else:
+        return None
+    return Problem(code="PR007", path=str(study.path), message=message)
+
+
+def _entries(study: Study, lock: Lock | None) -> dict[str, LockEntry]:
+    if lock is not None and lock.study != study.id:
+        message = f"it registers study {quoted(lock.study)}, and this is study {quoted(study.id)}"
+        advice = "A study keeps its id for life: the order of registration and evidence is kept by it."
+        raise StudyError(Problem(code="PR011", path=str(study.lock_path), message=message, advice=advice))
+    return lock.predictions if lock is not None else {}
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class _Current:
+    """A study's predictions as they would be registered now; what sources digest to is worked out once."""
+
+    def __init__(self, study: Study, at: str) -> None:
+        self.study = study
+        self.at = at
+        self.sources: dict[str, str | None] = {}
+
+    def digests(self, prediction: Prediction) -> dict[Key, str | None]:
+        """What an entry would hold for a prediction."""
+        name = prediction.experiment
+        if name not in self.sources:
+            self.sources[name] = source_digest(self.study, self.study.experiments[name])
+        return {
+            "digest": registration_digest(self.study, prediction),
+            "claim": claim_digest(prediction.claim),
+            "experiment": self.sources[name],
+        }
+
+    def entries(self, predictions: Iterable[Prediction]) -> dict[str, LockEntry]:
+        """New entries, by id."""
+        entries, problems = {}, []
+        for prediction in predictions:
+            try:
+                unit, scale = registered_unit(self.study, prediction)
+            except RefusedError as refusal:
+                problems.append(self._refused(prediction, refusal))
+                continue
+            digests: dict[str, Any] = dict(self.digests(prediction).items())
+            entries[prediction.id] = LockEntry(**digests, registered=self.at, unit=unit, scale=scale)
+        if problems:
+            raise StudyError(problems)
+        return entries
+
+    def _refused(self, prediction: Prediction, refusal: RefusedError) -> Problem:
+        return Problem(
+            code=refusal.code,
+            path=str(self.study.path),
+            line=prediction.line,
+            message=f"prediction {quoted(prediction.id)}: {refusal}",
+            advice=refusal.advice,
+        )
+
+    def differences(self, prediction: Prediction, entry: LockEntry) -> list[Key]:
+        """Which of an entry's digests are no longer those of the study.
+
+        A claim that is decided stays decided whatever the code does later: then the code is no difference.
+        """
+        keys = [key for key, now in self.digests(prediction).items() if now != getattr(entry, key)]
+        return [key for key in keys if key != "experiment" or entry.verdict is None]
+
+    def problems(self, prediction: Prediction, keys: Iterable[Key]) -> tuple[Problem, ...]:
+        """What to tell of the differences, and what can be done about them."""
+        experiment = quoted(prediction.experiment)
+        advice = f"Restore it, or say why it changed: pytest-prereg amend {prediction.id} --reason '...'"
+        return tuple(
+            Problem(
+                code=code,
+                message=f"{quoted(prediction.id)} {difference.format(experiment=experiment)}",
+                path=str(self.study.path),
+                line=prediction.line,
+                advice=advice,
+            )
+            for code, difference in (CHANGED[key] for key in keys)
+        )
+
+    def amended(self, prediction: Prediction, entry: LockEntry, keys: list[Key], reason: str) -> LockEntry:
+        """An entry with the digests of now and the change entered, without a verdict on what was claimed."""
+        now = self.digests(prediction)
+        new: dict[str, Any] = {key: now[key] for key in keys}
+        amendments = [
+            Amendment(
+                old=getattr(entry, key) or "none",
+                new=new[key] or "none",
+                reason=reason,
+                at=self.at,
+                key=key,
+                verdict=entry.verdict if key == "digest" else None,
+            )
+            for key in keys
+        ]
+        if "digest" in keys:
+            entry_now = self.entries([prediction])[prediction.id]
+            new = {"registered": entry.registered}
+        else:
+            entry_now = entry
+        return msgspec.structs.replace(entry_now, **new, amendments=(*entry.amendments, *amendments))

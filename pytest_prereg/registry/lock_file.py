@@ -1,0 +1,245 @@
+"""``predictions.lock``: what was registered and what was found, one TOML table per prediction.
+
+Written in one form only, sorted and without anything about the file as a whole, so that two branches that
+register or judge different predictions merge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import tomli_w
+
+from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry import toml
+from pytest_prereg.registry.refusals import quoted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_prereg.registry.positions import Positions
+
+VERSION = 1
+HEADER = "# Written by pytest-prereg; do not edit by hand.\n"
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class Entry(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Base of the lock's tables: closed, since an unknown key may bind something."""
+
+
+class Amendment(Entry, kw_only=True, frozen=True):
+    """A change of what was registered, and why; entries are only ever appended."""
+
+    old: str
+    new: str
+    reason: str
+    at: str
+    """UTC, ISO 8601; for people, never for order."""
+    key: Literal["digest", "claim", "experiment"] = "digest"
+    """Which of the entry's digests changed."""
+    verdict: str | None = None
+    """The verdict that stood in the lock when the digest changed: amended after data."""
+
+
+class Withdrawal(Entry, kw_only=True, frozen=True):
+    """The tombstone of a prediction."""
+
+    reason: str
+    at: str
+
+
+class LockEntry(Entry, kw_only=True, frozen=True):
+    """What is registered of one prediction, and once judged its verdict."""
+
+    digest: Digest
+    """Of the registration."""
+    claim: Digest
+    """Of the claim's words."""
+    experiment: Digest | None = None
+    """Source digest of the experiment; ``None`` for one that is fed by import."""
+    registered: str
+    """UTC, ISO 8601; for people, never for order."""
+    unit: str
+    """Of the estimate."""
+    scale: float = 1.0
+    """Factor from the quantity's natural unit to ``unit``."""
+    verdict: str | None = None
+    reason: str | None = None
+    estimate: float | None = None
+    interval: tuple[float, float] | None = None
+    n: int | None = None
+    series: int | None = None
+    evidence: Digest | None = None
+    """Of the repeats used."""
+    method: str | None = None
+    amendments: tuple[Amendment, ...] = msgspec.field(default=(), name="amendment")
+    withdrawal: Withdrawal | None = None
+
+
+class Lock(Entry, kw_only=True, frozen=True):
+    """A whole ``predictions.lock``."""
+
+    version: int = VERSION
+    study: str
+    predictions: dict[str, LockEntry] = {}
+    exclusions: list[dict[str, Any]] = msgspec.field(default=[], name="exclusion")
+    acknowledged: list[dict[str, Any]] = []
+
+
+def render_lock(lock: Lock) -> str:
+    """The lock's text: predictions by id, keys in a fixed order, what says nothing left out."""
+    tables: dict[str, Any] = {"version": lock.version, "study": lock.study}
+    tables["predictions"] = {name: _stated(lock.predictions[name]) for name in sorted(lock.predictions)}
+    for name, entries in (("exclusion", lock.exclusions), ("acknowledged", lock.acknowledged)):
+        if entries:
+            tables[name] = sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))
+    return HEADER + tomli_w.dumps(tables)
+
+
+def _stated(entry: msgspec.Struct) -> dict[str, Any]:
+    stated = {}
+    for field in msgspec.structs.fields(entry):
+        value = getattr(entry, field.name)
+        if value == field.default:
+            continue
+        if isinstance(value, tuple):
+            value = [_stated(each) if isinstance(each, msgspec.Struct) else each for each in value]
+        stated[field.encode_name] = _stated(value) if isinstance(value, msgspec.Struct) else value
+    return stated
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock at ``path``; ``None`` where there is none.
+
+    Raises:
+        StudyError: As :func:`parse_lock`.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise StudyError(_unreadable(str(path), None, f"can't be read: {reason}")) from error
+    return parse_lock(text, str(path))
+
+
+def parse_lock(text: str, path: str) -> Lock:
+    """The lock that ``text`` holds.
+
+    Args:
+        text: The whole file.
+        path: How messages name it.
+
+    Raises:
+        StudyError: Everything that is wrong: conflict markers (PR010), a key or an id given twice (PR002),
+            else PR011: no TOML, an unknown version or key, a value of the wrong kind.
+    """
+    try:
+        data = tomllib.loads(text)
+        lock = msgspec.convert(data, Lock)
+    except (ValueError, RecursionError):
+        raise StudyError(_problems(text, path)) from None
+    if lock.version != VERSION:
+        raise StudyError(_problems(text, path))
+    return lock
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Writes the lock in one step: who reads meanwhile, or after a crash, has the old one or the new one.
+
+    Raises:
+        StudyError: It can't be written (PR011); the old one is untouched.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(render_lock(lock))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        message = f"the lock can't be written: {error.strerror}"
+        raise StudyError(Problem(code="PR011", path=str(path), message=message)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the folder's entries last, which syncing a file in it does not."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: str, line: int | None, message: str, advice: str | None = None) -> Problem:
+    advice = advice or f"Nobody has to edit it: restore it with git checkout HEAD -- {path}"
+    return Problem(code="PR011", path=path, line=line, message=f"unreadable lock: {message}", advice=advice)
+
+
+def _problems(text: str, path: str) -> list[Problem]:
+    """Everything that is wrong with a lock that could not be read in one go."""
+    try:
+        data, positions, _ = toml.read(text, path)
+    except StudyError as error:
+        return [_of_text(error.problems[0], path)]
+    version = data.get("version", VERSION)
+    if version != VERSION:
+        message = (
+            f"it is in version {quoted(version)} of the format, and this release reads version {VERSION}"
+        )
+        advice = "A newer pytest-prereg wrote it; install that one."
+        return [_unreadable(path, positions.line("version"), message, advice)]
+    entries = data.get("predictions")
+    if not isinstance(entries, dict):
+        return list(_of_table(data, Lock, (), positions, path))
+    problems = list(_of_table(data | {"predictions": {}}, Lock, (), positions, path))
+    for name, table in entries.items():
+        problems += _of_table(table, LockEntry, ("predictions", name), positions, path)
+    return problems
+
+
+def _of_text(problem: Problem, path: str) -> Problem:
+    if problem.code == "PR010":
+        advice = (
+            "Predictions are merged one by one, without markers, by the driver that init sets up: "
+            "pytest-prereg merge-lock %O %A %B"
+        )
+        return dataclasses.replace(problem, advice=advice)
+    return problem if problem.code == "PR002" else _unreadable(path, problem.line, problem.message)
+
+
+def _of_table(
+    table: Any, kind: type[Entry], keys: tuple[str, ...], positions: Positions, path: str
+) -> Iterator[Problem]:
+    """What is wrong with one table; ``keys`` lead to it, and are empty for the whole file."""
+    whose = f"prediction {quoted(keys[-1])}: " if keys else ""
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    unknown = [key for key in table if key not in known] if isinstance(table, dict) else []
+    for key in unknown:
+        message = f"{whose}unknown key {quoted(key)}{suggestion(key, known)}"
+        yield _unreadable(path, positions.line(*keys, key), message)
+    if unknown:
+        return
+    try:
+        msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$")
+        key = re.match(r"\.(\w+)", place)
+        label = f"{quoted(place[1:-1])}: " if key else ""
+        line = positions.line(*keys, *(key.groups() if key else ()))
+        yield _unreadable(path, line, f"{whose}{label}{message[0].lower()}{message[1:]}")
