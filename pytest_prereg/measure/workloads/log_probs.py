@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 WORKLOAD_VERSION = "1"
 
 ROWS = 32
-"""Rows per chunk: 19 MB over Qwen3's vocabulary, since glibc maps (and clears) anew whatever exceeds 32 MB."""
+"""Rows per chunk: 19 MB over Qwen3's vocabulary; glibc maps anew, page by page, whatever exceeds 32 MB."""
 
 
 def selective_log_probs(

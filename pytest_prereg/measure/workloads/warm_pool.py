@@ -67,19 +67,29 @@ class WarmPool:
 
         Every program gets its whole deadline: the clock for it starts once all have been handed out. What is
         late is killed and reaped before this returns; call :meth:`refill` before the next pass.
+
+        Raises:
+            ChildProcessError: A worker died of something else.
         """
         start = time.perf_counter()
-        for worker, duration in zip(self._workers, durations, strict=True):
-            worker.connection.send(_ORDER.pack(duration))
-        late = _late(self._workers, time.perf_counter() + deadline)
+        try:
+            late = self._late(durations, deadline)
+        except ConnectionError as error:
+            raise ChildProcessError("a worker of the warm pool died before it had answered") from error
         for worker in late:
             _kill(worker)
         seconds = time.perf_counter() - start
         self._workers = [worker for worker in self._workers if worker not in late]
         return Barrier(seconds=seconds, cut=len(late))
 
+    def _late(self, durations: Sequence[float], deadline: float) -> list[Worker]:
+        """Hand out the programs and return the workers that do not answer in time."""
+        for worker, duration in zip(self._workers, durations, strict=True):
+            worker.connection.send(_ORDER.pack(duration))
+        return _unanswered(self._workers, time.perf_counter() + deadline)
 
-def _late(workers: Sequence[Worker], deadline: float) -> list[Worker]:
+
+def _unanswered(workers: Sequence[Worker], deadline: float) -> list[Worker]:
     """Wait for every worker's answer; return those without one when the clock shows ``deadline``."""
     waiting = {worker.connection.fileno(): worker for worker in workers}
     watch = select.poll()
@@ -89,7 +99,7 @@ def _late(workers: Sequence[Worker], deadline: float) -> list[Worker]:
         for descriptor, _ in watch.poll(left * 1000):
             watch.unregister(descriptor)
             if not waiting.pop(descriptor).connection.recv(1):
-                raise ChildProcessError("a worker of the warm pool died before it had answered")
+                raise ConnectionResetError
     return list(waiting.values())
 
 

@@ -1,0 +1,115 @@
+"""Completions run as programs: outcomes, deadlines, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_prereg.measure.workloads.reward import Outcome, marked_processes, new_mark, run_programs
+
+SPIN = "while True: pass"
+ESCAPED_CHILD = """\
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    open({path!r}, "w").write(str(os.getpid()))
+    os.replace({path!r}, {ready!r})
+    time.sleep(60)
+"""
+
+
+def outcomes(*programs: str, deadline: float = 10.0, parallel: int = 4) -> list[Outcome]:
+    return run_programs(programs, deadline=deadline, parallel=parallel)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_for(path: Path) -> str:
+    end = time.monotonic() + 10
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} never appeared"
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def test_outcomes_come_in_the_programs_order_whatever_ends_first():
+    slow = "import time; time.sleep(0.3)"
+    assert outcomes(slow, "assert False", "pass", "raise SystemExit(3)") == [
+        Outcome.PASSED,
+        Outcome.FAILED,
+        Outcome.PASSED,
+        Outcome.FAILED,
+    ]
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["def (", "import os; os.kill(os.getpid(), 11)", "import os; os._exit(1)", "1 / 0"],
+    ids=["syntax-error", "segmentation-fault", "exit", "exception"],
+)
+def test_a_program_that_ends_badly_has_failed_not_timed_out(program):
+    assert outcomes(program) == [Outcome.FAILED]
+
+
+def test_a_program_that_never_ends_is_cut_off_at_its_deadline():
+    start = time.perf_counter()
+    assert outcomes(SPIN, "pass", deadline=1.0) == [Outcome.TIMED_OUT, Outcome.PASSED]
+    assert 1.0 <= time.perf_counter() - start < 4.0
+
+
+def test_the_deadline_of_each_program_counts_from_its_own_start():
+    assert outcomes(SPIN, SPIN, "pass", deadline=0.5, parallel=1)[-1] is Outcome.PASSED
+
+
+def test_a_program_that_floods_its_output_does_not_block_on_it():
+    assert outcomes("print('x' * 10_000_000)") == [Outcome.PASSED]
+
+
+def test_a_program_does_not_see_our_environment(monkeypatch):
+    monkeypatch.setenv("SECRET", "1")
+    assert outcomes("import os; assert 'SECRET' not in os.environ") == [Outcome.PASSED]
+
+
+@pytest.mark.parametrize("ending", ["pass", SPIN], ids=["ends", "hangs"])
+def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_batch(tmp_path, ending):
+    ready = tmp_path / "ready"
+    start = ESCAPED_CHILD.format(path=str(tmp_path / "path"), ready=str(ready))
+    wait = f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(0.01)\n"
+    mark = new_mark()
+    run_programs([start + wait + ending], deadline=1.0, parallel=1, mark=mark)
+    assert not is_alive(int(wait_for(ready)))
+    assert marked_processes(mark) == []
+
+
+def test_marked_processes_sees_a_living_grandchild(tmp_path):
+    """Otherwise a count of no survivors would say nothing."""
+    mark = new_mark()
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {"PYTEST_PREREG_REWARD": mark}, setsid=True)
+    try:
+        end = time.monotonic() + 10
+        while pid not in marked_processes(mark):
+            assert time.monotonic() < end
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    assert marked_processes(mark) == []
+
+
+def test_batches_do_not_kill_each_others_processes():
+    mark = new_mark()
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {"PYTEST_PREREG_REWARD": mark}, setsid=True)
+    try:
+        outcomes("pass")
+        assert is_alive(pid)
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
