@@ -1,0 +1,298 @@
+"""Buying what is registered and missing: which series is due, and running it into the evidence.
+
+Nothing is launched that the lock at HEAD does not register, unless exploring was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.errors import MeasureError, Problem, UsageError
+from pytest_prereg.evidence.environment import describe_machine, describe_versions
+from pytest_prereg.evidence.holds import ExperimentHold
+from pytest_prereg.evidence.model import Finished, Header, Series
+from pytest_prereg.evidence.naming import shown, utc_now
+from pytest_prereg.evidence.parsing import FORMAT_VERSION
+from pytest_prereg.evidence.series import is_current, next_number
+from pytest_prereg.evidence.sessions import SessionWriter, known_digests
+from pytest_prereg.measure.executors.local import LocalExecutor
+from pytest_prereg.measure.loop import measure
+from pytest_prereg.measure.schedule import seed_base
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.progress import Progress
+    from pytest_prereg.registry.model import Experiment, Prediction
+
+
+class Due(msgspec.Struct, kw_only=True, frozen=True):
+    """A series that is to be opened, or gone on with."""
+
+    experiment: str
+    number: int
+    series: Series | None
+    """What earlier sessions settled of it."""
+    predictions: dict[str, str]
+    """Registration digests that it binds."""
+    missing: int
+    planned: int
+
+
+class Campaign:
+    """Measures for one study, each experiment at most once in a run."""
+
+    def __init__(
+        self,
+        state: StudyState,
+        *,
+        fresh: bool = False,
+        explore: bool = False,
+        executor: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if executor not in (None, "local"):
+            raise UsageError(
+                Problem(code="PR008", message=f'executor "{executor}" is not there yet; only "local" is')
+            )
+        self.state = state
+        self.fresh = fresh
+        self.explore = explore
+        self.progress = progress
+        self.measured: dict[str, Due] = {}
+        self.refused: dict[str, Problem] = {}
+        self._failed: dict[str, MeasureError] = {}
+
+    def measure(self, prediction: Prediction) -> None:
+        """Measure what the prediction lacks, if it is registered at HEAD; ``refused`` says where it is not.
+
+        Raises:
+            MeasureError: nothing could be launched, or no more.
+            EvidenceError: nothing could be written.
+            KeyboardInterrupt: the run was interrupted, also by SIGTERM; what had finished is kept.
+        """
+        name = prediction.experiment
+        if name in self._failed:
+            raise self._failed[name]
+        if name in self.measured:
+            return
+        due = self.due(prediction)
+        if due is not None:
+            try:
+                self._run(prediction)
+            except MeasureError as error:
+                self._failed[name] = error
+                raise
+
+    def due(self, prediction: Prediction) -> Due | None:
+        """The series that the prediction waits for, or ``None``: nothing is missing, or nothing may run."""
+        experiment = self.state.study.experiments[prediction.experiment]
+        if experiment.kind != "fixture":
+            return None
+        problem = self._refusal(prediction)
+        if problem is not None:
+            self.refused[prediction.id] = problem
+            if not self.explore:
+                return None
+        every = self.state.series[experiment.id]
+        has_one = any(one.complete and self._serves(one, prediction, problem) for one in every)
+        return None if has_one and not self.fresh else self._next(experiment, every)
+
+    def announce(self, prediction: Prediction) -> list[str]:
+        """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
+        if prediction.experiment in self.measured:
+            return []
+        due = self.due(prediction)
+        if due is None:
+            return []
+        self.measured[prediction.experiment] = due
+        took = self._seconds_per_repeat(prediction.experiment)
+        about = f", about {took * due.missing:.0f} s" if took else ", time unknown"
+        repeats = f"{due.missing} of {due.planned} repeats{about}, $0.00"
+        return [f"would measure {due.experiment}: series {due.number}, {repeats}"]
+
+    def advice(self, *, interrupted: bool) -> list[str]:
+        """What was kept, and the command that comes next."""
+        study = self.state.study
+        lines = [str(problem) for problem in dict.fromkeys(self.refused.values())]
+        if not self.measured:
+            return lines
+        kept = self._kept()
+        lines.append(f"evidence: {kept[0]} file{'s' * (kept[0] != 1)}, {kept[1]} repeats kept")
+        if interrupted:
+            return [*lines, "resume:  pytest --prereg   (what is kept is not run again)"]
+        evidence = shown(study.evidence_folder)
+        lock = shown(study.lock_path)
+        return [*lines, f"next:  git add {lock} {evidence} && git commit -m 'Evidence for {study.id}'"]
+
+    # What may run
+
+    def bound(self, experiment: Experiment) -> dict[str, str]:
+        """Registration digests of those predictions of the experiment that HEAD registers as they stand."""
+        predictions = self.state.study.predictions.values()
+        return {
+            one.id: self.state.digests[one.id]
+            for one in predictions
+            if one.experiment == experiment.id and self._refusal(one) is None
+        }
+
+    def _refusal(self, prediction: Prediction) -> Problem | None:
+        """Why nothing may be launched for the prediction."""
+        if self.state.repository is None:
+            return self._problem(prediction, "PR101", "is not in a git repository", "git init && ")
+        lock = self.state.head_lock
+        entry = lock.predictions.get(prediction.id) if lock else None
+        if entry is None:
+            is_locked = self.state.lock is not None and prediction.id in self.state.lock.predictions
+            first = "" if is_locked else "pytest-prereg lock && "
+            return self._problem(prediction, "PR102", "is not in the lock at HEAD", first)
+        amend = f"Restore it, or: pytest-prereg amend {prediction.id} --reason '…' && "
+        if entry.digest != self.state.digests[prediction.id]:
+            return self._problem(prediction, "PR104", "is not what the lock at HEAD registers", amend)
+        experiment = self.state.study.experiments[prediction.experiment]
+        if entry.experiment != self.state.source(experiment):
+            changed = f'was registered with other code of experiment "{experiment.id}"'
+            return self._problem(prediction, "PR103", changed, amend)
+        return None
+
+    def _problem(self, prediction: Prediction, code: str, what: str, first: str) -> Problem:
+        study = self.state.study
+        files = f"{shown(study.path)} {shown(study.lock_path)}"
+        return Problem(
+            code=code,
+            message=f'"{prediction.id}" {what}, so nothing was measured for it.',
+            path=shown(study.path),
+            line=prediction.line,
+            advice=f"{first}git add {files} && git commit -m 'Register {prediction.id}'",
+        )
+
+    def _serves(self, series: Series, prediction: Prediction, problem: Problem | None) -> bool:
+        """Whether a complete series leaves nothing to measure for the prediction."""
+        return problem is not None or self.state.binds(series, prediction)
+
+    def _next(self, experiment: Experiment, every: Iterable[Series]) -> Due:
+        """Go on with the open series that binds what is registered, else open a new one."""
+        every = list(every)
+        bound = self.bound(experiment)
+        source = self.state.source(experiment)
+        started = next(
+            (one for one in every if not one.complete and one.seed and is_current(one, source, bound)), None
+        )
+        planned = sum((experiment.planned or {}).values())
+        if started is not None:
+            return Due(
+                experiment=experiment.id,
+                number=started.number,
+                series=started,
+                predictions=dict(started.predictions),
+                missing=planned - len(started.repeats),
+                planned=planned,
+            )
+        return Due(
+            experiment=experiment.id,
+            number=next_number(every),
+            series=None,
+            predictions=bound,
+            missing=planned,
+            planned=planned,
+        )
+
+    # Running it
+
+    def _run(self, prediction: Prediction) -> None:
+        """Take the experiment, look again what is due, and measure it."""
+        state = self.state
+        experiment = state.study.experiments[prediction.experiment]
+        with ExperimentHold.take(state.study.evidence_folder, experiment.id) as hold:
+            state.reread()
+            due = self.due(prediction)
+            if due is None:
+                return
+            executor = LocalExecutor(state.study, experiment)
+            try:
+                with sigterm_interrupts():
+                    executor.start()
+                    self.measured[experiment.id] = due
+                    header = self._header(experiment, due, executor)
+                    writer = SessionWriter.open(state.study.evidence_folder, header, hold=hold)
+                    if self.progress:
+                        self.progress.start(experiment.id, due.missing, due.planned)
+                    measure(
+                        state.study,
+                        experiment,
+                        due.series,
+                        writer,
+                        executor,
+                        header=header,
+                        progress=self.progress.repeat if self.progress else None,
+                        files=state.files[experiment.id],
+                    )
+            finally:
+                executor.close()
+                state.reread()
+
+    def _header(self, experiment: Experiment, due: Due, executor: LocalExecutor) -> Header:
+        state = self.state
+        repository = state.repository
+        digests = due.predictions.values() or [state.digests[one] for one in sorted(state.digests)]
+        return Header(
+            version=FORMAT_VERSION,
+            study=state.study.id,
+            experiment=experiment.id,
+            series=due.number,
+            origin="measured",
+            planned=experiment.planned,
+            pairing=experiment.pairing,
+            seed=due.series.seed if due.series else seed_base(digests, due.number),
+            source=state.source(experiment),
+            predictions=due.predictions,
+            head=repository.head() if repository else None,
+            dirty=repository.dirty() if repository else None,
+            session=os.urandom(8).hex(),
+            created=utc_now(),
+            executor=executor.name,
+            environment={**describe_machine(), "scrubbed": list(executor.scrubbed)},
+            versions=describe_versions(),
+            known=known_digests(file for files in state.files.values() for file in files),
+        )
+
+    def _seconds_per_repeat(self, experiment: str) -> float | None:
+        """Mean duration of the repeats that are recorded, pilots included."""
+        lines = (line for file in self.state.files[experiment] for line in file.lines)
+        finished = (line for line in lines if isinstance(line, Finished))
+        totals = [line.seconds["total"] for line in finished if "total" in line.seconds]
+        return sum(totals) / len(totals) if totals else None
+
+    def _kept(self) -> tuple[int, int]:
+        """Files and settled repeats of the series measured in this run."""
+        series = [
+            one
+            for due in self.measured.values()
+            for one in self.state.series[due.experiment]
+            if one.number == due.number
+        ]
+        return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
+
+
+@contextmanager
+def sigterm_interrupts() -> Generator[None]:
+    """Let SIGTERM end a measurement as Ctrl-C does: with the file closed and nothing left running."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,110 @@
+"""Predictions as pytest items: plain items without fixtures, one per prediction, in the order of the file."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_prereg.errors import PreregError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import Assessment
+    from pytest_prereg.outcomes import StudyRun
+    from pytest_prereg.registry.model import Prediction
+    from pytest_prereg.session import PreregSession
+
+
+class StudyFile(pytest.File):
+    """A ``predictions.toml`` under ``--prereg``."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for every prediction; no experiment is imported."""
+        session: PreregSession = self.config.pluginmanager.getplugin("prereg-session")
+        try:
+            run = session.open_study(self.path)
+        except PreregError as error:
+            raise self.CollectError(str(error)) from error
+        for prediction in run.state.study.predictions.values():
+            yield PredictionItem.from_parent(self, name=prediction.id, prediction=prediction, run=run)
+
+
+class PredictionFailed(Exception):  # noqa: N818 - an outcome, not an error
+    """A verdict that fails the run: refuted and not recorded, or no longer the recorded one."""
+
+
+class IntegrityError(Exception):
+    """Evidence altered, a record that does not follow, or a finding that ``--prereg-locked`` refuses."""
+
+
+class PredictionItem(pytest.Item):
+    """One prediction; setup measures and judges, the call raises what the verdict means."""
+
+    def __init__(self, *, prediction: Prediction, run: StudyRun, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.prediction = prediction
+        self.run = run
+        self.assessment: Assessment | None = None
+        table = prediction.table
+        tags = tuple(table.tags or ())
+        self.extra_keyword_matches.update(tags)
+        self.add_marker(pytest.mark.prereg(experiment=prediction.experiment, kind=table.kind, tags=tags))
+
+    def setup(self) -> None:
+        """Measure what is missing, judge, and refuse what can't be trusted."""
+        self.assessment = self.run.assess(self.prediction)
+        self.user_properties.extend(self.run.properties(self.assessment))
+        if problems := self.run.refusals(self.assessment):
+            raise IntegrityError("\n".join(str(problem) for problem in problems))
+
+    def runtest(self) -> None:
+        """Turn the verdict into an outcome."""
+        assessment = self.assessment
+        if assessment is None:  # pragma: no cover - setup ran
+            return
+        if assessment.judgement is None:
+            pytest.skip(f"pending: {assessment.pending}")
+        if self.run.fails(assessment):
+            raise PredictionFailed(self.run.explain(assessment))
+        if assessment.judgement.verdict == "inconclusive":
+            pytest.skip(f"inconclusive: {self.run.reason(assessment)}")
+
+    def repr_failure(
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        style: Any = None,
+    ) -> Any:
+        """Show a verdict or a problem as text; a bug keeps its traceback."""
+        if isinstance(excinfo.value, (PredictionFailed, IntegrityError, PreregError)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Point at the prediction's line in the TOML file."""
+        return self.path, self.prediction.line - 1, self.name
+
+
+class UnaskedFile(pytest.File):
+    """A prediction file named without ``--prereg``."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield a skipped item for every prediction that a plain parse finds."""
+        try:
+            table = tomllib.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise self.CollectError(f"{self.path}: {error}") from error
+        predictions = table.get("predictions")
+        for name in predictions if isinstance(predictions, dict) else ():
+            yield UnaskedItem.from_parent(self, name=name)
+
+
+class UnaskedItem(pytest.Item):
+    """A prediction that nobody asked to judge."""
+
+    def runtest(self) -> None:
+        """Skip, and say how to judge it."""
+        pytest.skip(f"needs --prereg: pytest --prereg {self.nodeid}")

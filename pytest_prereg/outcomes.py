@@ -1,0 +1,158 @@
+"""What a verdict means for the run: pass, fail, skip or error, and the words that say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.order import Grade
+from pytest_prereg.errors import Problem
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.model import Verdict
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.report.records import Record, judged_record, pending_record
+from pytest_prereg.report.terminal import Shown, verdict_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.audit.assess import Assessment, StudyState
+    from pytest_prereg.campaign import Campaign
+    from pytest_prereg.mode import Mode
+    from pytest_prereg.registry.model import Prediction
+
+
+class StudyRun:
+    """One study in this session: it measures what an item lacks, then says where the item stands."""
+
+    def __init__(self, state: StudyState, mode: Mode, campaign: Campaign) -> None:
+        self.state = state
+        self.mode = mode
+        self.campaign = campaign
+
+    def assess(self, prediction: Prediction) -> Assessment:
+        """Measure the prediction's experiment if that is due and allowed, then judge."""
+        if self.mode.measure:
+            self.campaign.measure(prediction)
+        assessment = self.state.assess(prediction)
+        refused = self.campaign.refused.get(prediction.id)
+        if refused and assessment.judgement is None:
+            return msgspec.structs.replace(assessment, pending=f"{refused.code}: {refused.message}")
+        return assessment
+
+    def refusals(self, assessment: Assessment) -> list[Problem]:
+        """What makes the item an error: altered evidence always, loose ends under ``--prereg-locked``."""
+        problems = list(assessment.problems)
+        if self.mode.locked:
+            problems.extend(self._loose_ends(assessment))
+        return problems
+
+    def _loose_ends(self, assessment: Assessment) -> Iterable[Problem]:
+        """What ``--prereg-locked`` insists on; a pending prediction has none."""
+        name = quoted(assessment.prediction.id)
+        if assessment.order.grade is Grade.UNREGISTERED or assessment.entry is None:
+            advice = "pytest-prereg lock, and commit"
+            yield self._problem(assessment, "PR102", f"{name} is not registered", advice)
+        elif assessment.judgement is None:
+            return
+        elif assessment.standing == "exploratory":
+            detail = f"{name} is exploratory: {assessment.order.detail}"
+            yield self._problem(assessment, "PR212", detail, None)
+        elif assessment.recorded is None:
+            advice = "pytest --prereg-verify --prereg-record, and commit"
+            yield self._problem(
+                assessment, "PR211", f"{name} has a verdict that the lock does not record", advice
+            )
+
+    def _problem(self, assessment: Assessment, code: str, message: str, advice: str | None) -> Problem:
+        path = shown(self.state.study.path)
+        return Problem(code=code, message=message, path=path, line=assessment.prediction.line, advice=advice)
+
+    def fails(self, assessment: Assessment) -> bool:
+        """Whether the verdict fails the run."""
+        judgement = assessment.judgement
+        if judgement is None:
+            return False
+        return assessment.changed or (judgement.verdict is Verdict.REFUTED and assessment.recorded is None)
+
+    def reason(self, assessment: Assessment) -> str:
+        """Reason and detail of an inconclusive verdict, on one line."""
+        judgement = assessment.judgement
+        if judgement is None or judgement.reason is None:
+            return ""
+        return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
+
+    def explain(self, assessment: Assessment) -> str:
+        """What a failed prediction shows in the failures section."""
+        shown = self.shown(assessment)
+        lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=True)]
+        if assessment.changed:
+            lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
+        else:
+            lines.append("refuted, and not yet recorded: pytest --prereg-verify --prereg-record, then commit")
+        return "\n".join(lines)
+
+    def shown(self, assessment: Assessment) -> Shown:
+        """What the terminal report needs of one prediction."""
+        judgement = assessment.judgement
+        return Shown(
+            record=record_of(assessment),
+            predicts=assessment.predicts,
+            falsifier=assessment.falsifier,
+            detail=judgement.detail if judgement else assessment.pending,
+        )
+
+    def replication_lines(self, assessment: Assessment, width: int, *, unicode: bool) -> list[str]:
+        """Later series of a claim that is decided, listed beside it."""
+        lines = []
+        for replication in assessment.replications:
+            later = msgspec.structs.replace(
+                assessment, judgement=replication.judgement, series=replication.series, entry=None
+            )
+            shown = msgspec.structs.replace(
+                self.shown(later), detail=later.judgement.detail if later.judgement else None
+            )
+            lines.append(f"   series {replication.series} of {assessment.series_count}, a replication:")
+            lines.extend(verdict_lines([shown], width, unicode=unicode))
+        return lines
+
+    def properties(self, assessment: Assessment) -> list[tuple[str, object]]:
+        """JUnit properties of the item."""
+        judgement = assessment.judgement
+        pairs = [
+            ("prereg.status", "judged" if judgement else "pending"),
+            ("prereg.verdict", judgement.verdict.value if judgement else None),
+            ("prereg.reason", judgement.reason.value if judgement and judgement.reason else None),
+            ("prereg.standing", assessment.standing),
+            ("prereg.order", str(assessment.order.grade)),
+            ("prereg.estimate", judgement.estimate if judgement else None),
+            ("prereg.interval", list(judgement.interval) if judgement and judgement.interval else None),
+            ("prereg.n", judgement.n if judgement else None),
+        ]
+        return [(name, value) for name, value in pairs if value is not None]
+
+
+def record_of(assessment: Assessment) -> Record:
+    """The prediction's element of the JSON report."""
+    prediction, judgement = assessment.prediction, assessment.judgement
+    if judgement is None:
+        return pending_record(
+            prediction.id,
+            kind=prediction.table.kind,
+            standing=assessment.standing,
+            order=assessment.order.grade.value,
+            statistic=prediction.statistic,
+            unit=assessment.unit,
+            planned=assessment.planned,
+        )
+    return judged_record(
+        msgspec.structs.replace(judgement, flags=assessment.flags),
+        kind=prediction.table.kind,
+        standing=assessment.standing,
+        order=assessment.order.grade.value,
+        unit=assessment.unit,
+        series=assessment.series or 1,
+        sessions=assessment.sessions,
+        recorded=Verdict(assessment.recorded) if assessment.recorded else None,
+    )
