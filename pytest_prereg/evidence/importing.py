@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.importers.repeats import ImportedRepeat
-    from pytest_prereg.evidence.importers.rows import ImportedRows
+    from pytest_prereg.evidence.importers.rows import Form, ImportedRows
     from pytest_prereg.evidence.model import Line, Series
     from pytest_prereg.registry.model import Experiment, Study
 
@@ -36,6 +36,7 @@ def import_file(
     *,
     predictions: Mapping[str, str],
     arm: str | None = None,
+    form: Form | None = None,
     head: str | None = None,
     dirty: bool | None = None,
 ) -> Path:
@@ -50,6 +51,7 @@ def import_file(
         path: a CSV or JSON file of rows.
         predictions: registration digest by prediction id, of those that the experiment feeds.
         arm: the arm of rows that name none.
+        form: ``csv`` or ``json``, where the file's name doesn't say it.
         head: commit at HEAD.
         dirty: whether the work tree differs from it.
 
@@ -60,7 +62,7 @@ def import_file(
     with ExperimentHold.take(study.evidence_folder, experiment.id):
         evidence = read_study_evidence(study)
         files = evidence[experiment.id]
-        rows = import_rows(path, experiment, arm)
+        rows = import_rows(path, experiment, arm, form=form)
         _refuse_second_import(rows.digest, files, path)
         every_series = assemble(experiment, files)
         series = _target(rows.repeats, every_series, experiment, predictions, path)

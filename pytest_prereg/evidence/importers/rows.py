@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from pytest_prereg.evidence.importers.repeats import ImportedRepeat, collapse
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.model import ONLY_ARM
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.refusals import listed, quoted, suggestion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.importers.records import Record
     from pytest_prereg.registry.model import Experiment
 
+Form = Literal["csv", "json"]
 COLUMNS = ("arm", "repeat", "metric", "value", "unit", "block", "machine", "group")
 _NEEDED = ("repeat", "metric", "value")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -65,13 +66,16 @@ class ImportedRows(msgspec.Struct, kw_only=True, frozen=True):
     """Metrics whose rows named no unit: the declared one was taken."""
 
 
-def import_rows(path: Path, experiment: Experiment, arm: str | None = None) -> ImportedRows:
+def import_rows(
+    path: Path, experiment: Experiment, arm: str | None = None, *, form: Form | None = None
+) -> ImportedRows:
     """Read rows of ``experiment`` from a CSV file, or from JSON where the name ends so.
 
     Args:
         path: the file.
         experiment: whose arms, metrics and units the rows must be of.
         arm: the arm of the rows that name none.
+        form: what the file is, whatever it is called.
 
     Raises:
         EvidenceError: PR110 to PR117, all that is wrong with the file at once.
@@ -82,7 +86,7 @@ def import_rows(path: Path, experiment: Experiment, arm: str | None = None) -> I
         data = path.read_bytes()
     except OSError as error:
         complaints.fail("PR110", f"the file can't be read: {error.strerror}")
-    is_json = path.suffix.lower() in {".json", ".jsonl", ".ndjson"}
+    is_json = form == "json" if form else path.suffix.lower() in {".json", ".jsonl", ".ndjson"}
     records = read_records(data, is_json=is_json, complaints=complaints)
     _check_columns(records, complaints)
     reader = _RowReader(experiment, arm, complaints)
@@ -111,7 +115,7 @@ def _check_columns(records: list[Record], complaints: Complaints) -> None:
     missing = [column for column in _NEEDED if column not in first_lines]
     if missing:
         complaints.fail(
-            "PR111", f"no row has {' or '.join(map(quoted, missing))}; {quoted(','.join(COLUMNS[:5]))} it is"
+            "PR111", f"no row has {listed(missing)}; the columns are {quoted(','.join(COLUMNS[:5]))}"
         )
 
 
@@ -146,9 +150,10 @@ class _RowReader:
         if named is None:
             named = self._typed_arm or (next(iter(arms)) if len(arms) == 1 else None)
             if named is None:
-                self._complain(
-                    record, "PR113", f"the row names no arm{suggestion('', arms, 'arms')}, or give --arm"
+                message = (
+                    f'the row names no arm (there are {listed(arms)}); add a column "arm", or give --arm'
                 )
+                self._complain(record, "PR113", message)
         elif named not in arms:
             self._complain(record, "PR113", self._unknown_arm(named))
             return None
