@@ -1,0 +1,309 @@
+"""The command ``pytest-prereg``: a thin layer that reads options, calls, prints and exits.
+
+Exit codes: 0 fine, 1 errors, 2 usage, 4 could not tell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_prereg.evidence.importers.rows import Form
+    from pytest_prereg.evidence.model import Finished, Series, Started
+    from pytest_prereg.evidence.sessions import SessionFile
+    from pytest_prereg.registration import Review
+    from pytest_prereg.registry.model import Experiment, Study
+
+_EXIT_ERRORS, _EXIT_USAGE, _EXIT_UNKNOWN = 1, 2, 4
+_WIDTHS = (40, 100)
+"""Narrowest and widest text."""
+
+
+class Commands(click.Group):
+    """The group of all commands; errors of ours become lines on stderr and an exit code, bugs stay bugs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except PreregError as error:
+            tell(error.problems)
+            ctx.exit(exit_code(error))
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            click.echo(_of_system(error), err=True)
+            ctx.exit(_EXIT_ERRORS)
+
+
+def exit_code(error: PreregError) -> int:
+    """Return the exit code for an error."""
+    if isinstance(error, UsageError):
+        return _EXIT_USAGE
+    return _EXIT_UNKNOWN if isinstance(error, HistoryError) else _EXIT_ERRORS
+
+
+def tell(problems: Iterable[Problem]) -> None:
+    """Print problems to stderr, paths as they are seen from here."""
+    from pytest_prereg.registry.toml import shown  # noqa: PLC0415
+
+    for problem in problems:
+        path = problem.path and shown(Path(problem.path))
+        click.echo(str(dataclasses.replace(problem, path=path)), err=True)
+
+
+def _of_system(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pytest-prereg", message="%(package)s %(version)s")
+def main() -> None:
+    """Pre-registered performance predictions: register them here, judge them with pytest --prereg."""
+
+
+study_option = click.option(
+    "--study",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The prediction file; the one in the current folder unless given.",
+)
+
+
+def load(file: Path | None) -> Study:
+    """Load the study that was named, or the one of the current folder.
+
+    Raises:
+        UsageError: PR100, if there is none, or more than one.
+        StudyError: Everything that is wrong with it.
+    """
+    from pytest_prereg.registry.load import find_studies, load_study  # noqa: PLC0415
+
+    folder = Path() if file is None else file
+    if file is not None and not file.is_dir():
+        return load_study(file)
+    found = find_studies(folder)
+    if len(found) != 1:
+        raise UsageError(_not_one(found, folder))
+    return load_study(found[0])
+
+
+def _not_one(found: Sequence[Path], folder: Path) -> Problem:
+    if found:
+        names = ", ".join(str(path) for path in found)
+        return Problem(
+            code="PR100", message=f"there are {len(found)} studies here; name one with --study: {names}"
+        )
+    place = "here" if folder == Path() else f"in {folder}"
+    advice = "pytest-prereg init writes an example; --study FILE names one elsewhere."
+    return Problem(code="PR100", message=f"there is no predictions.toml {place}", advice=advice)
+
+
+def experiment_of(study: Study, name: str) -> Experiment:
+    """Return the experiment of that name.
+
+    Raises:
+        UsageError: PR007, if there is none.
+    """
+    from pytest_prereg.registry.refusals import quoted, suggestion  # noqa: PLC0415
+
+    if name in study.experiments:
+        return study.experiments[name]
+    hint = suggestion(name, study.experiments, "there are")
+    raise UsageError(Problem(code="PR007", message=f"there is no experiment {quoted(name)}{hint}"))
+
+
+def head_of(study: Study) -> tuple[str | None, bool | None]:
+    """Return the commit at HEAD and whether the work tree differs from it; ``None`` where there is none."""
+    from pytest_prereg.audit.git import Repository  # noqa: PLC0415
+
+    repository = Repository.find(study.folder)
+    return (None, None) if repository is None else (repository.head(), repository.dirty())
+
+
+def _width() -> int:
+    import shutil  # noqa: PLC0415
+
+    return max(_WIDTHS[0], min(_WIDTHS[1], shutil.get_terminal_size((80, 24)).columns))
+
+
+@main.command()
+def init() -> None:
+    """Write an example study here: predictions.toml, an experiment, the schema for editors."""
+    from pytest_prereg.registry.starter import write_starter  # noqa: PLC0415
+
+    written = write_starter(Path())
+    click.echo(f"wrote {', '.join(map(str, written))}")
+    click.echo("try it:    pytest-prereg try sorting")
+    click.echo("register:  pytest-prereg lock")
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if study and lock differ.")
+@study_option
+def lock(*, check: bool, file: Path | None) -> None:
+    """Register the predictions that are new, and check those that are registered."""
+    from pytest_prereg import registration  # noqa: PLC0415
+
+    study = load(file)
+    if check:
+        _check_lock(study)
+        return
+    found = registration.register_new(study)
+    _say_registered(study, found)
+
+
+def _check_lock(study: Study) -> None:
+    from pytest_prereg.registration import unregistered  # noqa: PLC0415
+
+    problems = unregistered(study)
+    tell(problems)
+    if problems:
+        raise SystemExit(_EXIT_ERRORS)
+    click.echo(f"all {len(study.predictions)} predictions of {study.id} are registered as they stand")
+
+
+def _say_registered(study: Study, found: Review) -> None:
+    from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.report.commands import registered_lines  # noqa: PLC0415
+
+    if found.registration is None:
+        return
+    for name in found.registration.new:
+        prediction, design = study.predictions[name], found.designs[name]
+        experiment = study.experiments[prediction.experiment]
+        regions = (design.predicts, design.falsifier)
+        for line in registered_lines(prediction, experiment, regions, design.report, _width()):
+            click.echo(line)
+    tell(registration.removed(study, found.registration))
+    if found.registration.new:
+        click.echo(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
+    else:
+        click.echo(
+            f"nothing new: {len(found.registration.unchanged)} predictions are registered as they stand"
+        )
+
+
+@main.command()
+@click.argument("names", metavar="ID...", nargs=-1)
+@click.option("--experiment", metavar="ID", help="All registered predictions of this experiment.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Path | None) -> None:
+    """Register changed predictions as they stand now; what they were stays in the lock."""
+    from pytest_prereg import registration  # noqa: PLC0415
+
+    study = load(file)
+    if bool(names) == bool(experiment):
+        raise click.UsageError("name predictions, or --experiment")
+    if not reason.strip():
+        raise click.UsageError("--reason is empty")
+    chosen = names or registration.changed_of(study, experiment_of(study, experiment or ""))
+    registration.amend_registered(study, chosen, reason)
+    for name in chosen:
+        click.echo(f"amended  {name}")
+    click.echo(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
+
+
+@main.command(name="try")
+@click.argument("experiment")
+@click.option("--arm", metavar="ID", help="This arm alone.")
+@click.option(
+    "-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Repeats of each arm."
+)
+@study_option
+def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> None:
+    """Run an experiment to see whether it works; what comes out is a pilot, never judged."""
+    from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
+    from pytest_prereg.measure.executors.local import LocalExecutor  # noqa: PLC0415
+    from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
+
+    study = load(file)
+    tried = experiment_of(study, experiment)
+    arms = tried_arms(tried, arm)
+    head, dirty = head_of(study)
+    told = _Told(tried, arms)
+    with LocalExecutor(study, tried) as executor:
+        planned = dict.fromkeys(arms, count)
+        path = pilot(study, tried, executor, planned=planned, head=head, dirty=dirty, observe=told.repeat)
+    told.end(shown(path))
+    if told.failed:
+        raise SystemExit(_EXIT_ERRORS)
+
+
+class _Told:
+    """Prints the repeats of a pilot as they end, and remembers how long they took."""
+
+    def __init__(self, experiment: Experiment, arms: list[str]) -> None:
+        self.experiment = experiment
+        self.arms = arms
+        self.seconds: dict[str, list[float]] = {}
+        self.failed = False
+
+    def repeat(self, started: Started, finished: Finished) -> None:
+        """Print one repeat."""
+        from pytest_prereg.report.commands import diagnostic_lines, repeat_line  # noqa: PLC0415
+
+        click.echo(repeat_line(self.experiment, started, finished, arms=self.arms))
+        if finished.cause:
+            self.failed = True
+            for line in diagnostic_lines(finished):
+                click.echo(line, err=True)
+        self.seconds.setdefault(started.arm, []).append(finished.seconds.get("total", 0.0))
+
+    def end(self, path: str) -> None:
+        """Print where the pilot is kept, and how long the whole experiment would take."""
+        from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
+        from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
+
+        click.echo(f"pilot, never judged; kept in {path}")
+        seconds = whole_duration(self.experiment, self.seconds)
+        if seconds is not None and self.experiment.planned:
+            click.echo(whole_text(self.experiment.planned, seconds))
+
+
+@main.command(name="import")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--experiment", required=True, metavar="ID", help="Which experiment the rows are repeats of.")
+@click.option("--arm", metavar="ID", help="The arm of rows that name none.")
+@click.option(
+    "--format", "format_", type=click.Choice(["csv", "json"]), help="Taken from the name unless given."
+)
+@study_option
+def import_(source: Path, experiment: str, arm: str | None, format_: Form | None, file: Path | None) -> None:
+    """Take in repeats that were measured elsewhere, as registered evidence."""
+    from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.evidence.importing import import_file  # noqa: PLC0415
+    from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
+    from pytest_prereg.report.commands import imported_lines  # noqa: PLC0415
+
+    study = load(file)
+    fed = experiment_of(study, experiment)
+    bound = registration.bound_predictions(study, fed)
+    tell(registration.uncommitted(study, bound))
+    head, dirty = head_of(study)
+    path = import_file(study, fed, source, predictions=bound, arm=arm, form=format_, head=head, dirty=dirty)
+    click.echo(f"kept in {shown(path)}")
+    for line in imported_lines(fed, *series_of(study, fed, path)):
+        click.echo(line)
+
+
+def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series]:
+    """Return a session file of the experiment as read, and the series that it belongs to."""
+    from pytest_prereg.evidence.series import assemble  # noqa: PLC0415
+    from pytest_prereg.evidence.sessions import read_study_evidence  # noqa: PLC0415
+
+    files = read_study_evidence(study)[experiment.id]
+    file = next(each for each in files if each.path == path)
+    return file, next(each for each in assemble(experiment, files) if path.name in each.sessions)

@@ -1,0 +1,242 @@
+"""Registering a study: what every layer has to say of it, then its lock. Nothing here prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.git import Repository
+from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.judge.design import DesignReport, check_design
+from pytest_prereg.registry.judging import thresholds
+from pytest_prereg.registry.lock import (
+    Lock,
+    Registration,
+    amend,
+    parse_lock,
+    plan_registration,
+    read_lock,
+    register,
+    write_lock,
+)
+from pytest_prereg.registry.refusals import RefusedError, listed, quoted
+from pytest_prereg.registry.regions import Region
+from pytest_prereg.registry.supported import not_yet
+from pytest_prereg.registry.units import check_units, registered_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from pytest_prereg.registry.model import Experiment, Study
+
+_NAMED = 3
+"""A commit message names up to so many predictions."""
+
+
+class Design(msgspec.Struct, kw_only=True, frozen=True):
+    """How a prediction will be decided: its regions, in ``unit``, and what the design check says."""
+
+    unit: str
+    predicts: Region
+    falsifier: Region
+    report: DesignReport
+
+
+class Review(msgspec.Struct, kw_only=True, frozen=True):
+    """A study held against its lock."""
+
+    lock: Lock | None
+    registration: Registration | None
+    """``None`` where problems made it impossible to plan."""
+    designs: dict[str, Design]
+    """Of the predictions that are to be registered."""
+    problems: tuple[Problem, ...]
+
+
+def review(study: Study, *, amended: Collection[str] = ()) -> Review:
+    """Check a study in every layer and plan its registration; nothing is written.
+
+    Args:
+        study: As loaded.
+        amended: Ids of registered predictions that are to be amended: they are checked as if they were new,
+            and it is no problem that they have changed.
+
+    Raises:
+        StudyError: If the lock can't be read.
+    """
+    lock = read_lock(study.lock_path)
+    problems = [*not_yet(study), *check_units(study)]
+    registration = None
+    try:
+        registration = plan_registration(study, lock)
+        problems += _changed(registration, amended)
+    except StudyError as error:
+        problems += [problem for problem in error.problems if problem.code != "PR021"]
+    registered = lock.predictions if lock else {}
+    checked = [name for name in study.predictions if name not in registered or name in amended]
+    designs = _designs(study, checked)
+    problems += _of_designs(study, designs)
+    ordered = sorted(problems, key=lambda problem: problem.line or 0)
+    return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
+
+
+def _changed(registration: Registration, amended: Collection[str]) -> Iterable[Problem]:
+    return (
+        problem
+        for name, problems in registration.changed.items()
+        if name not in amended
+        for problem in problems
+    )
+
+
+def _designs(study: Study, names: Iterable[str]) -> dict[str, Design]:
+    """Check the designs of predictions; what is wrong with a unit has been told already."""
+    designs = {}
+    for name in names:
+        prediction = study.predictions[name]
+        try:
+            unit, _ = registered_unit(study, prediction)
+            predicts, falsifier = thresholds(prediction, unit)
+        except RefusedError:
+            continue
+        report = check_design(prediction, study.experiments[prediction.experiment], predicts, falsifier)
+        designs[name] = Design(unit=unit, predicts=predicts, falsifier=falsifier, report=report)
+    return designs
+
+
+def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem]:
+    """Return what is wrong with the designs; the check knows the line, and not the file."""
+    problems = (problem for design in designs.values() for problem in design.report.problems)
+    return (dataclasses.replace(problem, path=str(study.path)) for problem in problems)
+
+
+def register_new(study: Study) -> Review:
+    """Add what is new to the study's lock and return what was found.
+
+    Raises:
+        StudyError: All that is wrong with the study, or differs from what is registered; nothing is written.
+    """
+    found = review(study)
+    if found.problems or found.registration is None:
+        raise StudyError(found.problems)
+    if found.registration.new:
+        write_lock(study.lock_path, register(study, found.lock, found.registration))
+    return found
+
+
+def unregistered(study: Study) -> list[Problem]:
+    """Return everything in which a study and its lock differ, and all that ``lock`` would refuse."""
+    found = review(study)
+    registration = found.registration
+    if registration is None:
+        return list(found.problems)
+    advice = "pytest-prereg lock"
+    new = (_problem(study, name, "PR102", "is not registered", advice) for name in registration.new)
+    return [*found.problems, *new, *removed(study, registration)]
+
+
+def removed(study: Study, registration: Registration) -> list[Problem]:
+    """Return a problem for each prediction that is registered and no longer in the study."""
+    message = "is registered and no longer here"
+    advice = "Put it back: what is registered stays, whatever comes of it."
+    return [_problem(study, name, "PR203", message, advice) for name in registration.removed]
+
+
+def _problem(study: Study, name: str, code: str, message: str, advice: str) -> Problem:
+    prediction = study.predictions.get(name)
+    return Problem(
+        code=code,
+        path=str(study.path),
+        line=prediction.line if prediction else None,
+        message=f"{quoted(name)} {message}",
+        advice=advice,
+    )
+
+
+def amend_registered(study: Study, names: Collection[str], reason: str) -> None:
+    """Register predictions as they stand now in place of what was registered, with the reason in the lock.
+
+    Raises:
+        StudyError: If one is unknown, unregistered or unchanged, or could not be registered as it stands.
+    """
+    found = review(study, amended=names)
+    if found.lock is None:
+        message = f"nothing is registered yet, so {listed(names)} can't be amended"
+        raise StudyError(Problem(code="PR007", path=str(study.lock_path), message=message))
+    amended = amend(found.lock, study, names, reason)
+    own = [problem for problem in found.problems if problem.code not in ("PR103", "PR104")]
+    if own:
+        raise StudyError(own)
+    write_lock(study.lock_path, amended)
+
+
+def changed_of(study: Study, experiment: Experiment) -> list[str]:
+    """Return the registered predictions of an experiment that are no longer what was registered.
+
+    Raises:
+        StudyError: PR105, if there is none.
+    """
+    changed = plan_registration(study, read_lock(study.lock_path)).changed
+    names = [name for name in changed if study.predictions[name].experiment == experiment.id]
+    if not names:
+        message = f"no registered prediction of {quoted(experiment.id)} has changed"
+        raise StudyError(Problem(code="PR105", path=str(study.path), message=message))
+    return names
+
+
+def bound_predictions(study: Study, experiment: Experiment) -> dict[str, str]:
+    """Return the digests that evidence of an experiment is bound to: those in the lock, by prediction.
+
+    Raises:
+        StudyError: No prediction of the experiment is registered (PR102), or one has changed (PR104).
+    """
+    lock = read_lock(study.lock_path)
+    registered = lock.predictions if lock else {}
+    names = [each.id for each in study.predictions.values() if each.experiment == experiment.id]
+    bound = {name: registered[name].digest for name in names if name in registered}
+    if not bound:
+        message = f"no prediction of {quoted(experiment.id)} is registered, so nothing was taken in"
+        advice = "First what is expected, then the data: pytest-prereg lock, and commit."
+        raise StudyError(Problem(code="PR102", path=str(study.path), message=message, advice=advice))
+    changed = plan_registration(study, lock).changed
+    if problems := [problem for name in bound for problem in changed.get(name, ())]:
+        raise StudyError(problems)
+    return bound
+
+
+def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
+    """Return a problem for registrations that the commit at HEAD does not have: evidence would come first."""
+    repository = Repository.find(study.folder)
+    if repository is None or repository.head() is None:
+        return []
+    data = repository.file_at("HEAD", study.lock_path)
+    lock = parse_lock(data.decode("utf-8"), str(study.lock_path)) if data is not None else None
+    there = {name: entry.digest for name, entry in lock.predictions.items()} if lock else {}
+    missing = [name for name, digest in bound.items() if there.get(name) != digest]
+    if not missing:
+        return []
+    message = f"{listed(missing)}: registered, but not committed; a verdict would be exploratory"
+    advice = f"Commit it by itself, first: {commit_command(study, missing, 'Register')}"
+    return [Problem(code="PR102", path=str(study.path), message=message, advice=advice)]
+
+
+def commit_command(study: Study, names: Collection[str], verb: str) -> str:
+    """Return the git command that commits the registration of predictions, as typed in the current folder."""
+    file = os.path.relpath(study.path)
+    paths = [f"{shlex.quote(file.removesuffix('toml'))}*", *_modules(study, names)]
+    shown = list(names)
+    what = ", ".join(shown) if len(shown) <= _NAMED else f"{len(shown)} predictions of {study.id}"
+    begin = "git init && " if Repository.find(study.folder) is None else ""
+    return f"{begin}git add {' '.join(paths)} && git commit -m {shlex.quote(f'{verb} {what}')}"
+
+
+def _modules(study: Study, names: Iterable[str]) -> list[str]:
+    """Return where the code of the predictions' experiments is, as a shell takes it."""
+    experiments = (study.experiments[study.predictions[name].experiment] for name in names)
+    paths = (each.source.path for each in experiments if each.source is not None)
+    folders = sorted({os.path.relpath(path.parent) for path in paths if path is not None})
+    return [f"{shlex.quote(folder)}/*.py" for folder in folders]

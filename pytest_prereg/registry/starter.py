@@ -1,0 +1,95 @@
+"""The study that ``init`` writes: small, registered and measured as it stands, and there to be replaced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pytest_prereg.errors import Problem, StudyError
+
+SCHEMA = Path(__file__).parents[1] / "predictions.schema.json"
+
+PREDICTIONS = """\
+#:schema ./predictions.schema.json
+[study]
+id    = "{study}"
+title = "An example: does order help sorting?"
+
+[experiments.sorting]
+fixture = "sorting"                   # the function in experiments/example.py
+params  = {{ length = 200_000 }}
+repeats = 10                          # of each arm, each in a process of its own
+[experiments.sorting.arms]
+sorted   = {{ shuffle = false }}
+shuffled = {{ shuffle = true }}
+
+[predictions.order-helps]
+claim      = "Sorting a list that is in order already takes at most half of the time."
+experiment = "sorting"
+contrast   = "sorted / shuffled"      # inside each block of one repeat per arm
+quantity   = "t_sort"
+predicts   = "<= 0.5"
+falsifier  = ">= 0.8"                 # what lies between stays undecided
+expected   = 0.1                      # for the power check
+cv         = 0.2
+"""
+
+EXPERIMENT = '''\
+"""What the predictions are about: code that is run once per repeat, in a fresh process."""
+
+import random
+
+from pytest_prereg import Repeat, experiment
+
+
+@experiment(metrics={"t_sort": "s"})
+def sorting(repeat: Repeat, *, length: int = 200_000, shuffle: bool = True) -> None:
+    """Sort a list of numbers, shuffled or in order."""
+    numbers = list(range(length))
+    if shuffle:
+        random.Random(repeat.seed).shuffle(numbers)
+    with repeat.timer("t_sort"):
+        sorted(numbers)
+'''
+
+
+def starter_files(folder: Path) -> dict[Path, str]:
+    """Return what ``init`` writes into ``folder``, by path relative to it."""
+    return {
+        Path("predictions.toml"): PREDICTIONS.format(study=study_id(folder)),
+        Path("experiments", "example.py"): EXPERIMENT,
+        Path(SCHEMA.name): SCHEMA.read_text(encoding="utf-8"),
+    }
+
+
+def study_id(folder: Path) -> str:
+    """Return an id for the study of ``folder``: its name as an id is spelt, or ``example``."""
+    words = re.findall(r"[a-z0-9_]+", folder.resolve().name.lower())
+    return "-".join(words).strip("_-") or "example"
+
+
+def write_starter(folder: Path) -> list[Path]:
+    """Write the files of the starter into ``folder`` and return their paths relative to it.
+
+    Raises:
+        StudyError: PR106, if one of them is there already; then nothing is written.
+        OSError: If the folder can't be written to.
+    """
+    files = starter_files(folder)
+    problems = [_in_the_way(folder / path) for path in files if (folder / path).exists()]
+    if problems:
+        raise StudyError(problems)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        with (folder / path).open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    return list(files)
+
+
+def _in_the_way(path: Path) -> Problem:
+    return Problem(
+        code="PR106",
+        path=str(path),
+        message="is there already, and nothing was written over it",
+        advice="Go on with what is there (pytest-prereg lock), or begin in another folder.",
+    )

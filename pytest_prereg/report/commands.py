@@ -1,0 +1,159 @@
+"""What the commands say: how a prediction will be decided, what a repeat recorded, what was imported."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_prereg.registry.model import ONLY_ARM
+from pytest_prereg.registry.regions import describe
+from pytest_prereg.report.columns import wrapped
+from pytest_prereg.report.numbers import short, suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_prereg.evidence.model import Finished, Series, Started, Value
+    from pytest_prereg.evidence.sessions import SessionFile
+    from pytest_prereg.judge.design import DesignReport
+    from pytest_prereg.registry.model import Experiment, Metric, Prediction
+    from pytest_prereg.registry.regions import Region
+
+_INDENT = 12
+_MINUTES, _HOURS = 120, 7200
+"""Seconds from which a duration is told in minutes, and in hours."""
+
+
+def registered_lines(
+    prediction: Prediction,
+    experiment: Experiment,
+    regions: tuple[Region, Region],
+    design: DesignReport,
+    width: int = 80,
+) -> list[str]:
+    """Return how a prediction will be decided: what is estimated, from what, by which rule."""
+    rule = f"{decision_rule(prediction, *regions)}; {'; '.join(_power(design))}"
+    texts = (estimand(prediction, experiment), rule)
+    below = (line for text in texts for line in wrapped(text, width - _INDENT))
+    return [f"{'registered':<{_INDENT}}{prediction.id}", *(" " * _INDENT + line for line in below)]
+
+
+def estimand(prediction: Prediction, experiment: Experiment) -> str:
+    """Return what is estimated: ``geometric mean of t_sort, sorted / shuffled, paired over 10 blocks``."""
+    parts = [f"{prediction.statistic.replace('-', ' ')} of {prediction.quantity.text}"]
+    if prediction.contrast is not None:
+        contrast = prediction.contrast
+        parts.append(f"{contrast.left} {contrast.operator} {contrast.right}")
+    elif prediction.arms[0] != ONLY_ARM:
+        parts.append(f"arm {prediction.arms[0]}")
+    return ", ".join([*parts, _repeats(prediction, experiment)])
+
+
+def _repeats(prediction: Prediction, experiment: Experiment) -> str:
+    counts = [experiment.arms[arm].repeats for arm in prediction.arms]
+    planned = [count for count in counts if count is not None]
+    if len(planned) < len(counts):
+        return "over all repeats that are imported"
+    if len(planned) == 1:
+        return f"over {planned[0]} repeats"
+    if experiment.pairing == "block":
+        return f"paired over {min(planned)} blocks"
+    return f"over {planned[0]} and {planned[1]} repeats"
+
+
+def decision_rule(prediction: Prediction, predicts: Region, falsifier: Region) -> str:
+    """Return the rule in a sentence: where the interval must lie for each verdict."""
+    interval = f"whole {prediction.confidence * 100:g} % interval"
+    return f"supported if the {interval} is {_lying(predicts)}, refuted if it is {_lying(falsifier)}"
+
+
+def _lying(region: Region) -> str:
+    text = describe(region)
+    return f"in {text}" if text.startswith("[") else text
+
+
+def _power(design: DesignReport) -> Iterator[str]:
+    if design.power is not None:
+        at = f"at {short(design.power.at)}"
+        supported, refuted = _chance(design.power.supported), _chance(design.power.refuted)
+        yield f"P(supported) {supported} and P(refuted) {refuted} {at}"
+    yield from design.notes
+    if design.power is None and not design.notes:
+        yield "no expected value given, power unknown"
+
+
+def _chance(probability: float) -> str:
+    """Return a probability to two digits, never as a certainty."""
+    text = f"{probability:.2f}"
+    return {"1.00": "> 0.99", "0.00": "< 0.01"}.get(text, text)
+
+
+def repeat_line(experiment: Experiment, started: Started, finished: Finished, *, arms: Sequence[str]) -> str:
+    """Return what a tried repeat recorded: ``sorted   t_sort 0.0021 s``, or why it failed."""
+    label = max((len(arm) for arm in arms), default=0)
+    values = [
+        f"{name} {value_text(finished.values[name], metric)}"
+        for name, metric in experiment.metrics.items()
+        if name in finished.values
+    ]
+    failure = [f"FAILED: {finished.cause}"] if finished.cause else []
+    head = f"{started.arm:<{label}}   " if label else ""
+    return head + "   ".join([*values, *failure])
+
+
+def value_text(value: Value, metric: Metric) -> str:
+    """Return a recorded value in four digits with its unit; of samples their mean and number."""
+    if not isinstance(value, list):
+        return f"{_four_digits(value)}{suffix(metric.unit)}"
+    mean = math.fsum(value) / len(value)
+    return f"{_four_digits(mean)}{suffix(metric.unit)} (mean of {len(value)})"
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"  # noqa: PLR2004
+
+
+def diagnostic_lines(finished: Finished) -> list[str]:
+    """Return the end of what a failed repeat printed or raised, indented."""
+    return [f"    {line}" for line in (finished.error or "").rstrip().splitlines()]
+
+
+def whole_text(planned: Mapping[str, int], seconds: float) -> str:
+    """Return how long all registered repeats would take."""
+    count = sum(planned.values())
+    return f"{count} repeats would take about {duration_text(seconds)}"
+
+
+def imported_lines(experiment: Experiment, file: SessionFile, series: Series) -> list[str]:
+    """Return what an import brought, what its series still wants, and the next command."""
+    brought = Counter(attempt.arm for attempt in file.attempts)
+    wanting = dict(_wanting(experiment, series))
+    lines = [f"imported {_arms(brought)} of {experiment.id} into series {series.number}"]
+    if not wanting:
+        return [*lines, "next:  pytest --prereg-verify --prereg-record"]
+    lines.append(f"series {series.number} still wants {_arms(wanting)}")
+    return [*lines, f"next:  pytest-prereg import FILE --experiment {experiment.id}"]
+
+
+def _wanting(experiment: Experiment, series: Series) -> Iterator[tuple[str, int]]:
+    """Yield how many repeats each arm lacks; at least one where no number is registered."""
+    settled = Counter(repeat.arm for repeat in series.repeats)
+    for arm in experiment.arms:
+        missing = (series.planned or {}).get(arm, 1) - settled[arm]
+        if missing > 0:
+            yield arm, missing
+
+
+def _arms(counts: Mapping[str, int]) -> str:
+    """Return ``12 repeats (new 6, base 6)``."""
+    total = sum(counts.values())
+    arms = ", ".join(f"{arm} {count}" for arm, count in counts.items() if arm != ONLY_ARM)
+    return f"{total} repeat{'s' * (total != 1)}" + (f" ({arms})" if arms else "")
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration to two digits: ``0.25 s``, ``25 s``, ``4 min``, ``3 h``."""
+    if seconds < _MINUTES:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
+    return f"{seconds / 60:.0f} min" if seconds < _HOURS else f"{seconds / 3600:.1f} h"
