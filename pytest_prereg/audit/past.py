@@ -1,0 +1,136 @@
+"""What a repository's history says of a study: when evidence came in, and what was registered at a commit.
+
+Files are known by their content and locks by the study that they name, so that renames and moves change
+nothing. It takes one pass over the history, and a handful of processes however many files there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.registry.registered import Registered, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from pytest_prereg.audit.git import Commit, Repository
+
+EVIDENCE = "*.jsonl"
+LOCKS = "*.lock"
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+Digests = dict[str, set[str]]
+"""Registration digests by prediction id; more than one where two locks of a tree name the same study."""
+
+
+class Introduction(msgspec.Struct, kw_only=True, frozen=True):
+    """A commit that has a file while none of its parents does."""
+
+    commit: str
+    parents: tuple[str, ...]
+    cut: bool
+    """Its parents are missing here (shallow clone), so that it may not be one."""
+
+
+class Past:
+    """The history of one study, up to HEAD."""
+
+    def __init__(self, repository: Repository, study: str, head: str) -> None:
+        self.repository = repository
+        self.study = study
+        self.head = head
+        self.introductions: dict[str, list[Introduction]] = {}
+        """Where each file of evidence came in, by its blob; none for one that is not committed."""
+        self.here: frozenset[str] = frozenset()
+        """Commits named by evidence that this repository has."""
+        self._registered: dict[str, Digests] = {}
+
+    @classmethod
+    def of(cls, repository: Repository, study: str, head: str, blobs: set[str], heads: set[str]) -> Past:
+        """Reads everything that has to be known to grade.
+
+        Args:
+            repository: Where to look.
+            study: The study's id.
+            head: The commit at HEAD.
+            blobs: The files of evidence.
+            heads: Commits that evidence names as those that it was measured at.
+        """
+        past = cls(repository, study, head)
+        past.here = past._present(heads)
+        commits = list(repository.history([EVIDENCE, LOCKS])) if blobs else []
+        past.introductions = past._introductions(commits, blobs)
+        places = {change.path for commit in commits for change in commit.changes}
+        locks = {path for path in places or repository.files_at(head) if path.endswith(LOCKS[1:])}
+        found = [each for several in past.introductions.values() for each in several]
+        asked = {commit for each in found for commit in (each.commit, *each.parents)}
+        past._registered = past._read({head, *past.here, *asked}, locks)
+        return past
+
+    def registered(self, commit: str, prediction: str) -> set[str]:
+        """Digests under which a prediction was registered in a commit's tree; empty if it was not."""
+        return self._registered[commit].get(prediction, set())
+
+    def _present(self, heads: set[str]) -> frozenset[str]:
+        """Those of ``heads`` that are commits here; what is no commit's full name is never asked for."""
+        named = sorted(head for head in heads if _COMMIT.fullmatch(head))
+        answers = self.repository.names(f"{head}^{{commit}}" for head in named)
+        return frozenset(head for head, answer in zip(named, answers, strict=True) if head == answer)
+
+    def _introductions(self, commits: list[Commit], blobs: set[str]) -> dict[str, list[Introduction]]:
+        places: dict[str, set[str]] = defaultdict(set)
+        bringing: list[tuple[Commit, str]] = []
+        for commit in commits:
+            brought = {change.blob: change.path for change in commit.changes if change.blob in blobs}
+            bringing += ((commit, blob) for blob in brought)
+            for change in commit.changes:
+                if change.blob in blobs:
+                    places[change.blob].add(change.path)
+        # A file that was only renamed or copied is in a parent already, under another name.
+        questions = [
+            (commit, blob, f"{parent}:{place}")
+            for commit, blob in bringing
+            for parent in commit.parents
+            for place in sorted(places[blob])
+        ]
+        answers = self.repository.names(question for _, _, question in questions)
+        already = {
+            (commit.id, blob)
+            for (commit, blob, _), answer in zip(questions, answers, strict=True)
+            if answer == blob
+        }
+        introductions: dict[str, list[Introduction]] = defaultdict(list)
+        for commit, blob in bringing:
+            if (commit.id, blob) not in already:
+                introductions[blob].append(self._introduction(commit))
+        return introductions
+
+    def _introduction(self, commit: Commit) -> Introduction:
+        cut = commit.id in self.repository.shallow
+        return Introduction(commit=commit.id, parents=() if cut else commit.parents, cut=cut)
+
+    def _read(self, commits: Collection[str], paths: Collection[str]) -> dict[str, Digests]:
+        """What each of the commits registers of the study; a lock that several of them have is read once."""
+        questions = [(commit, f"{commit}:{path}") for commit in sorted(commits) for path in sorted(paths)]
+        blobs = self.repository.names(question for _, question in questions)
+        found = [(commit, blob) for (commit, _), blob in zip(questions, blobs, strict=True) if blob]
+        locks = self._locks({blob for _, blob in found})
+        registered_at: dict[str, Digests] = {commit: {} for commit in commits}
+        for commit, blob in found:
+            lock = locks[blob]
+            if lock is not None and lock.study == self.study:
+                for prediction, digest in lock.digests.items():
+                    registered_at[commit].setdefault(prediction, set()).add(digest)
+        return registered_at
+
+    def _locks(self, blobs: Iterable[str]) -> dict[str, Registered | None]:
+        names = sorted(blobs)
+        texts = self.repository.contents(names)
+        return {
+            name: None if text is None else registered(text) for name, text in zip(names, texts, strict=True)
+        }
