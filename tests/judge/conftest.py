@@ -1,0 +1,134 @@
+"""Predictions and series made in memory, for tests of the judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pytest_prereg.evidence.model import Outcome, RecordedRepeat, Series
+from pytest_prereg.judge import Judgement, check_design, judge
+from pytest_prereg.registry.model import Arm, Contrast, Experiment, Metric, Prediction
+from pytest_prereg.registry.quantities import parse_quantity
+from pytest_prereg.registry.regions import parse_region
+from pytest_prereg.registry.tables import ExperimentTable, PredictionTable
+
+
+@dataclass
+class Study:
+    """One experiment with one prediction; repeats are added arm by arm, in run order."""
+
+    predicts: str = "<= 2"
+    falsifier: str = "> 2"
+    quantity: str = "t"
+    statistic: str | None = None
+    contrast: str | None = None
+    pairing: str = "none"
+    confidence: float = 0.95
+    metrics: dict[str, dict[str, Any]] = field(default_factory=lambda: {"t": {"unit": "s"}})
+    planned: dict[str, int] | None = None
+    max_excluded: int = 0
+    scale: float = 1.0
+    constants: dict[str, float] = field(default_factory=dict)
+    table: dict[str, Any] = field(default_factory=dict)
+    repeats: list[RecordedRepeat] = field(default_factory=list)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return tuple(self.contrast.split()[::2]) if self.contrast else ("",)
+
+    def add(self, value: Any = None, *, arm: str | None = None, outcome: str = "ok", **more: Any) -> Study:
+        """Appends one repeat; ``value`` is that of ``t``, or the values by metric, or none."""
+        arm = self.arms[0] if arm is None else arm
+        index = 1 + sum(repeat.arm == arm for repeat in self.repeats)
+        values = value if isinstance(value, dict) else {} if value is None else {"t": value}
+        more = {"block": None, "machine": None, "position": len(self.repeats), **more}
+        name = "/".join(part for part in ("e/1", arm, str(index)) if part)
+        repeat = RecordedRepeat(
+            id=name, arm=arm, index=index, outcome=Outcome(outcome), values=values, **more
+        )
+        self.repeats.append(repeat)
+        return self
+
+    def extend(self, *values: Any, **more: Any) -> Study:
+        """Appends a repeat for each value."""
+        for value in values:
+            self.add(value, **more)
+        return self
+
+    @property
+    def experiment(self) -> Experiment:
+        planned = self.planned or {}
+        return Experiment(
+            id="e",
+            kind="import",
+            table=ExperimentTable(max_excluded=self.max_excluded),
+            arms={
+                name: Arm(name=name, params={}, env={}, timeout=None, repeats=planned.get(name))
+                for name in self.arms
+            },
+            metrics={name: Metric(name=name, **made) for name, made in self.metrics.items()},
+            pairing=self.pairing,
+            source=None,
+            line=1,
+        )
+
+    @property
+    def prediction(self) -> Prediction:
+        left, operator, right = self.contrast.split() if self.contrast else ("", None, "")
+        return Prediction(
+            id="p",
+            claim="c",
+            table=PredictionTable(claim="c", **self.table),
+            experiment="e",
+            arms=self.arms,
+            contrast=Contrast(operator=operator, left=left, right=right) if operator else None,
+            quantity=parse_quantity(self.quantity, self.metrics, self.constants),
+            statistic=self.statistic or ("geometric-mean" if operator == "/" else "mean"),
+            predicts=parse_region(self.predicts),
+            falsifier=parse_region(self.falsifier),
+            confidence=self.confidence,
+            line=7,
+        )
+
+    @property
+    def series(self) -> Series:
+        return Series(
+            experiment="e",
+            number=1,
+            origin="measured",
+            pairing=self.pairing,
+            planned=self.planned,
+            repeats=tuple(self.repeats),
+            faults=self.faults,
+            complete=True,
+            source=None,
+            seed="",
+            predictions={},
+            sessions=(),
+        )
+
+    def judge(self, **more: Any) -> Judgement:
+        prediction = self.prediction
+        return judge(
+            prediction,
+            self.experiment,
+            self.series,
+            predicts=prediction.predicts,
+            falsifier=prediction.falsifier,
+            scale=self.scale,
+            constants=self.constants,
+            **more,
+        )
+
+    def design(self):
+        prediction = self.prediction
+        return check_design(prediction, self.experiment, prediction.predicts, prediction.falsifier)
+
+
+@pytest.fixture
+def study() -> type[Study]:
+    """``study(predicts="<= 2", ...)`` makes one; ``.add`` and ``.extend`` fill it, ``.judge()`` judges it."""
+    return Study
