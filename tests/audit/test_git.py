@@ -1,0 +1,201 @@
+"""The questions that are put to git, on repositories that make them hard."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_prereg.audit.git import Repository, blob_id, environment
+from pytest_prereg.audit.order import EvidenceRef, Grade, grade_all
+from pytest_prereg.errors import HistoryError
+from pytest_prereg.registry.model import Study
+from pytest_prereg.registry.tables import StudyTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import GitRepository
+
+NAMES = ["plain.txt", "with space.txt", "größe.txt", "測定.txt", 'quoted "x".txt', "tab\tbed.txt", ":colon"]
+
+
+@pytest.fixture
+def files(git_repository: Callable[..., GitRepository]) -> GitRepository:
+    repository = git_repository()
+    for name in NAMES:
+        repository.write(f"in a folder/{name}", f"content of {name}\n")
+    repository.commit("all")
+    return repository
+
+
+def found(path: Path) -> Repository:
+    repository = Repository.find(path)
+    assert repository is not None
+    return repository
+
+
+def test_a_repository_is_found_from_a_folder_and_from_a_file(files: GitRepository):
+    inside = files.path / "in a folder"
+    assert found(inside).root == found(inside / NAMES[0]).root == files.path.resolve()
+
+
+def test_there_is_no_head_before_the_first_commit(git_repository: Callable[..., GitRepository]):
+    repository = git_repository()
+    assert found(repository.path).head() is None
+    commit = repository.commit("x")
+    assert found(repository.path).head() == commit
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_read_as_they_were_whatever_they_are_called(files: GitRepository, name: str):
+    path = files.path / "in a folder" / name
+    path.write_text("changed since")
+    assert found(files.path).file_at("HEAD", path) == f"content of {name}\n".encode()
+
+
+def test_all_files_are_listed_from_the_root_wherever_one_asks(files: GitRepository):
+    assert sorted(found(files.path / "in a folder").files_at("HEAD")) == sorted(
+        f"in a folder/{n}" for n in NAMES
+    )
+
+
+def test_a_file_that_was_not_there_is_none(files: GitRepository, tmp_path: Path):
+    repository = found(files.path)
+    assert repository.file_at("HEAD", files.path / "nowhere.txt") is None
+    assert repository.file_at("nowhere", files.path / "in a folder" / NAMES[0]) is None
+    assert repository.file_at("HEAD", tmp_path / "outside.txt") is None
+    assert repository.file_at("HEAD", files.path / "in a folder") is None
+
+
+def test_a_path_through_a_symbolic_link_is_the_file_behind_it(files: GitRepository, tmp_path: Path):
+    (tmp_path / "link").symlink_to(files.path)
+    path = tmp_path / "link" / "in a folder" / NAMES[0]
+    assert found(path.parent).file_at("HEAD", path) == path.read_bytes()
+
+
+def test_only_files_that_git_keeps_make_a_tree_dirty(files: GitRepository):
+    repository = found(files.path)
+    files.write("experiments/evidence/new.jsonl", "x")
+    assert not repository.dirty()
+    files.write(f"in a folder/{NAMES[0]}", "x")
+    assert repository.dirty()
+
+
+def test_answers_come_in_the_order_of_the_questions(files: GitRepository):
+    questions = [
+        "HEAD:in a folder/plain.txt",
+        "HEAD:no\nsuch",
+        "HEAD:none",
+        "HEAD:in a folder",
+        f"HEAD:in a folder/{NAMES[1]}",
+    ]
+    repository = found(files.path)
+    contents = list(repository.contents(questions))
+    assert contents == [b"content of plain.txt\n", None, None, None, b"content of with space.txt\n"]
+    names = list(repository.names(questions))
+    assert [name is None for name in names] == [False, True, True, False, False]
+
+
+def test_no_question_needs_no_answer(files: GitRepository):
+    assert list(found(files.path).contents([])) == []
+
+
+def test_a_blob_is_named_as_git_names_it(files: GitRepository):
+    data = (files.path / "in a folder" / NAMES[0]).read_bytes()
+    assert blob_id(data) == files.git("rev-parse", f"HEAD:in a folder/{NAMES[0]}")
+
+
+def test_repositories_that_use_sha_256_are_graded_too(
+    git_repository: Callable[..., GitRepository], tmp_path: Path
+):
+    path = tmp_path / "long names"
+    subprocess.run(["git", "init", "--quiet", "--object-format=sha256", str(path)], check=True)
+    repository = git_repository(path)
+    data = repository.write("a.jsonl", "x\n").read_bytes()
+    repository.commit("x")
+    assert found(path).algorithm == "sha256"
+    assert blob_id(data, "sha256") == repository.git("rev-parse", "HEAD:a.jsonl")
+
+
+def test_deleted_files_and_kept_ones_are_no_changes(files: GitRepository):
+    files.write("a.jsonl", "one\n")
+    first = files.commit("add")
+    files.git("rm", "--quiet", "a.jsonl")
+    files.commit("remove")
+    files.write("unrelated", "x")
+    files.commit("other")
+    commits = {commit.id: commit.changes for commit in found(files.path).history(["*.jsonl"])}
+    assert [change.path for changes in commits.values() for change in changes] == ["a.jsonl"]
+    assert commits[first][0].blob == blob_id(b"one\n")
+
+
+def test_what_the_user_configured_for_people_changes_nothing(files: GitRepository):
+    files.write("a.jsonl", "one\n")
+    files.commit("add")
+    before = list(found(files.path).history(["*.jsonl"]))
+    settings = {
+        "log.showSignature": "true",
+        "log.follow": "true",
+        "diff.renames": "copies",
+        "diff.noprefix": "true",
+        "color.ui": "always",
+        "core.quotePath": "true",
+        "diff.mnemonicPrefix": "true",
+        "status.showUntrackedFiles": "all",
+        "core.abbrev": "7",
+    }
+    for key, value in settings.items():
+        files.git("config", key, value)
+    assert list(found(files.path).history(["*.jsonl"])) == before
+    files.write("untracked", "x")
+    assert not found(files.path).dirty()
+
+
+def test_a_linked_work_tree_is_a_repository_of_its_own(files: GitRepository, tmp_path: Path):
+    files.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
+    assert found(tmp_path / "linked").root == (tmp_path / "linked").resolve()
+
+
+def test_a_bare_repository_has_no_work_tree(tmp_path: Path):
+    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path)], check=True)
+    assert Repository.find(tmp_path) is None
+
+
+def test_a_repository_that_git_will_not_open_is_told_with_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    refusing = tmp_path / "git"
+    refusing.write_text("#!/bin/sh\necho 'fatal: detected dubious ownership in repository' >&2\nexit 128\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(HistoryError, match="PR212: git rev-parse failed: fatal: detected dubious ownership"):
+        Repository.find(tmp_path)
+
+
+def test_a_history_that_can_not_be_read_is_unverifiable(files: GitRepository):
+    evidence = files.write("a.jsonl", "one\n")
+    commit = files.commit("add")
+    files.commit("next")
+    repository = found(files.path)
+    (files.path / ".git/objects" / commit[:2] / commit[2:]).unlink()
+    path = files.path / "predictions.toml"
+    study = Study(id="s", table=StudyTable(id="s"), path=path, experiments={}, predictions={})
+    file = EvidenceRef(path=evidence, blob=blob_id(b"one\n"), head=None, origin="measured", bound=None)
+    order = grade_all(repository, study, {"p": "sha256:1"}, {"p": [file]})["p"]
+    assert order.grade == Grade.UNVERIFIABLE
+    assert "git rev-list failed" in order.detail
+
+
+def test_git_is_run_in_the_users_environment_but_for_what_would_redirect_it():
+    ran = environment(
+        {"PATH": "/bin", "GIT_DIR": "/x", "GIT_NO_REPLACE_OBJECTS": "0", "GIT_SSH_COMMAND": "ssh"}
+    )
+    assert ran["PATH"] == "/bin"
+    assert ran["GIT_SSH_COMMAND"] == "ssh"
+    assert "GIT_DIR" not in ran
+    assert ran["GIT_NO_REPLACE_OBJECTS"] == "1"
+    assert ran["GIT_GRAFT_FILE"] == os.devnull
