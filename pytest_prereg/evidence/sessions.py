@@ -53,6 +53,8 @@ def read_study_evidence(study: Study) -> dict[str, list[SessionFile]]:
     found: dict[str, list[SessionFile]] = {name: [] for name in study.experiments}
     for path in sorted(study.evidence_folder.glob(f"*/*{SUFFIX}")):
         file = read_session(path)
-        if file.header is None or file.header.study == study.id:
+        if (
+            file.header is None or file.header.study == study.id or file.problems
+        ):  # altered: whose is no telling
             found.setdefault(path.parent.name, []).append(file)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,36 +96,44 @@ def _json_values(text: str, complaints: Complaints) -> Iterator[tuple[int, Any]]
     position = _skip(text, 0)
     in_list = text.startswith("[", position)
     position = _skip(text, position + in_list)
-    if in_list and text.startswith("]", position):
-        return
-    while position < len(text):
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except ValueError as error:
-            at = error.pos if isinstance(error, json.JSONDecodeError) else position
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            complaints.fail("PR110", f"the file is not JSON: {reason}", line=text.count("\n", 0, at) + 1)
+    while position < len(text) and not (in_list and text.startswith("]", position)):
+        value, end = _decode(decoder, text, position, complaints)
         yield position, value
         position = _skip(text, end)
-        if in_list:
-            if text.startswith("]", position):
-                _check_end(text, position + 1, complaints)
-                return
+        if in_list and not text.startswith("]", position):
             position = _comma(text, position, complaints)
+    if in_list:
+        _check_end(text, position, complaints)
+
+
+def _decode(decoder: json.JSONDecoder, text: str, position: int, complaints: Complaints) -> tuple[Any, int]:
+    try:
+        return decoder.raw_decode(text, position)
+    except RecursionError:
+        _not_json("it is nested too deep", text, 0, complaints)
+    except json.JSONDecodeError as error:
+        _not_json(error.msg, text, error.pos, complaints)
+    except ValueError as error:
+        _not_json(str(error), text, position, complaints)
 
 
 def _comma(text: str, position: int, complaints: Complaints) -> int:
     if not text.startswith(",", position):
-        line = text.count("\n", 0, position) + 1
-        complaints.fail("PR110", "the file is not JSON: a comma or the end of the list is missing", line=line)
+        _not_json("a comma or the end of the list is missing", text, position, complaints)
     return _skip(text, position + 1)
 
 
 def _check_end(text: str, position: int, complaints: Complaints) -> None:
-    position = _skip(text, position)
+    if position == len(text):
+        _not_json("the end of the list is missing", text, position, complaints)
+    position = _skip(text, position + 1)
     if position < len(text):
-        line = text.count("\n", 0, position) + 1
-        complaints.fail("PR110", "the file is not JSON: text follows the list", line=line)
+        _not_json("text follows the list", text, position, complaints)
+
+
+def _not_json(reason: str, text: str, position: int, complaints: Complaints) -> NoReturn:
+    line = text.count("\n", 0, position) + 1
+    complaints.fail("PR110", f"the file is not JSON: {reason}", line=line)
 
 
 def _skip(text: str, position: int) -> int:

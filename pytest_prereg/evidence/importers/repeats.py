@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_prereg.evidence.model import Value
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.refusals import nearest, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +130,8 @@ def _check_metrics(rows: Iterable[Row], experiment: Experiment, complaints: Comp
         there = {row.metric for row in members}
         for metric in experiment.metrics:
             if metric not in there:
-                hint = suggestion(metric, sorted(there.difference(experiment.metrics)), "it has")
+                other = nearest(metric, there.difference(experiment.metrics))
+                hint = f"; is {quoted(other)} meant?" if other else ""
                 message = f"{_named(members[0])} has no {quoted(metric)}{hint}"
                 complaints.add("PR115", message, line=members[0].line)
 

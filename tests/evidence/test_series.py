@@ -1,0 +1,280 @@
+"""Which attempt settles which slot, across kills, sessions and series."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from evidence_samples import attempt, experiment, finished, header, session_bytes, started
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_prereg.evidence.model import RERUN, Outcome
+from pytest_prereg.evidence.series import (
+    assemble,
+    attempts,
+    attempts_by_repeat,
+    deciding_series,
+    evidence_digest,
+    is_current,
+    next_number,
+    open_series,
+    open_slots,
+)
+from pytest_prereg.evidence.sessions import parse_session
+
+GATE = experiment()
+
+
+def session(name, *lines, footed=True, **changes):
+    data = session_bytes(*lines, footed=footed, head=header(**changes))
+    return parse_session(data, Path(f"evidence/gate-a/{name}.jsonl"))
+
+
+def test_a_series_is_complete_when_every_planned_slot_is_settled():
+    (series,) = assemble(GATE, [session("a", *attempt(1), *attempt(2))])
+    assert not series.complete
+    assert open_slots(series, GATE) == [("", 3)]
+
+    (series,) = assemble(GATE, [session("a", *attempt(1), *attempt(2), *attempt(3))])
+    assert series.complete
+    assert open_slots(series, GATE) == []
+    assert [repeat.values for repeat in series.repeats] == [{"t": 1.0}, {"t": 2.0}, {"t": 3.0}]
+
+
+def test_a_killed_session_is_resumed_and_its_last_repeat_counts_as_lost():
+    killed = session("a", *attempt(1), *attempt(2, Outcome.LOST), footed=False)
+    resumed = session("b", *attempt(2, attempt=2), *attempt(3))
+
+    (series,) = assemble(GATE, [resumed, killed])
+
+    assert series.complete
+    assert series.faults == ("gate-a/1/2",)
+    assert [(repeat.index, repeat.position) for repeat in series.repeats] == [(1, 0), (2, 1), (3, 2)]
+    assert series.sessions == ("a.jsonl", "b.jsonl")
+    assert attempts([killed, resumed], "gate-a/1/2") == 2
+    assert attempts_by_repeat([killed, resumed])["gate-a/1/7"] == 0
+
+
+def test_positions_are_the_order_of_finishing_not_of_starting():
+    (series,) = assemble(GATE, [session("a", started(1), started(2), finished(2), finished(1))])
+
+    assert [(repeat.index, repeat.position) for repeat in series.repeats] == [(2, 0), (1, 1)]
+
+
+def test_the_first_finish_settles_a_slot_and_a_second_one_never_counts():
+    first = session("a", *attempt(1, values={"t": 1.0}))
+    second = session("b", *attempt(1, values={"t": 9.0}))
+
+    (series,) = assemble(GATE, [second, first])
+
+    assert [repeat.values for repeat in series.repeats] == [{"t": 1.0}]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.TASK_FAILED, Outcome.INVALID, Outcome.EXCLUDED])
+def test_an_outcome_that_is_not_ok_settles_too_and_is_not_refilled(outcome):
+    (series,) = assemble(GATE, [session("a", *attempt(1, outcome, cause="why"))])
+
+    assert [(repeat.outcome, repeat.cause) for repeat in series.repeats] == [(outcome, "why")]
+    assert open_slots(series, GATE) == [("", 2), ("", 3)]
+
+
+@pytest.mark.parametrize(("planned", "failures"), [(3, 2), (8, 2), (12, 3), (20, 5)])
+def test_infrastructure_settles_a_slot_only_after_too_many_failures(planned, failures):
+    gate = experiment({"": planned})
+    faulty = [
+        line
+        for number in range(1, failures + 1)
+        for line in attempt(1, Outcome.INFRASTRUCTURE, attempt=number)
+    ]
+
+    (series,) = assemble(gate, [session("a", *faulty, planned={"": planned})])
+    assert series.repeats == ()
+    assert len(series.faults) == failures
+
+    one_more = attempt(1, Outcome.INFRASTRUCTURE, attempt=failures + 1, cause="node")
+    (series,) = assemble(gate, [session("a", *faulty, *one_more, planned={"": planned})])
+    assert [(repeat.outcome, repeat.cause) for repeat in series.repeats] == [(Outcome.INFRASTRUCTURE, "node")]
+
+
+def test_lost_attempts_never_settle_a_slot():
+    files = [session(f"{number:02}", started(1, attempt=number), footed=False) for number in range(1, 12)]
+
+    (series,) = assemble(GATE, files)
+
+    assert series.repeats == ()
+    assert series.faults == ("gate-a/1/1",) * 11
+    assert ("", 1) in open_slots(series, GATE)
+
+
+def test_pilots_and_warm_up_belong_to_no_series():
+    pilot = session("a", *attempt(1), origin="pilot", series=0)
+    warm = session("b", *attempt(1, Outcome.WARMUP))
+
+    (series,) = assemble(GATE, [pilot, warm])
+
+    assert series.number == 1
+    assert series.repeats == ()
+    assert series.faults == ()
+
+
+def test_of_more_repeats_than_planned_the_first_by_index_are_taken():
+    (series,) = assemble(
+        GATE, [session("a", *attempt(5), *attempt(4), *attempt(3), *attempt(2), *attempt(1))]
+    )
+
+    assert series.complete
+    assert [repeat.index for repeat in series.repeats] == [3, 2, 1]
+
+
+def test_without_a_registered_number_one_repeat_of_each_arm_completes():
+    gate = experiment({"new": None, "base": None})
+    new = session("a", *attempt(1, arm="new"), *attempt(2, arm="new"), planned=None, origin="imported")
+    base = session("b", *attempt(1, arm="base"), planned=None, origin="imported")
+
+    assert not assemble(gate, [new])[0].complete
+    (series,) = assemble(gate, [new, base])
+    assert series.complete
+    assert len(series.repeats) == 3
+    assert open_slots(series, gate) == []
+
+
+def test_slots_of_a_new_series_are_all_open():
+    gate = experiment({"p00": 2, "p01": 1})
+
+    assert open_slots(None, gate) == [("p00", 1), ("p00", 2), ("p01", 1)]
+
+
+def test_a_series_that_holds_an_import_is_imported_and_keeps_the_source_of_what_was_measured():
+    imported = session("a", *attempt(1), origin="imported", source=None, seed="")
+    measured = session("b", *attempt(2))
+
+    (series,) = assemble(GATE, [imported, measured])
+
+    assert (series.origin, series.source, series.seed) == ("imported", "sha256:50ce", "sha256:5eed")
+
+
+def test_only_what_every_session_binds_is_bound():
+    one = session("a", *attempt(1), predictions={"free": "d1", "late": "d2", "moved": "d3"})
+    two = session("b", *attempt(2), predictions={"free": "d1", "moved": "d4"})
+
+    (series,) = assemble(GATE, [one, two])
+
+    assert series.predictions == {"free": "d1"}
+
+
+def test_a_measured_repeat_is_on_the_machine_of_its_session_unless_it_says_otherwise():
+    lines = attempt(1) + attempt(2, machine="other")
+    measured = session("a", *lines)
+    imported = session("a", *lines, origin="imported")
+
+    assert [repeat.machine for repeat in assemble(GATE, [measured])[0].repeats] == [
+        "Fast CPU | none | none",
+        "other",
+    ]
+    assert [repeat.machine for repeat in assemble(GATE, [imported])[0].repeats] == [None, "other"]
+
+
+class TestWhichSeries:
+    def complete(self, name, number):
+        lines = [line for index in (1, 2, 3) for line in attempt(index, series=number)]
+        return session(name, *lines, series=number)
+
+    def incomplete(self, name, number, **changes):
+        return session(name, *attempt(1, series=number), series=number, **changes)
+
+    def test_the_first_complete_one_decides(self):
+        every = assemble(GATE, [self.complete("c", 3), self.incomplete("a", 1), self.complete("b", 2)])
+
+        assert [series.number for series in every] == [1, 2, 3]
+        assert deciding_series(every).number == 2
+        assert next_number(every) == 4
+
+    def test_none_decides_while_none_is_complete(self):
+        assert deciding_series(assemble(GATE, [self.incomplete("a", 1)])) is None
+        assert next_number([]) == 1
+
+    def test_one_that_fits_is_continued(self):
+        every = assemble(GATE, [self.incomplete("a", 1, source="old"), self.incomplete("b", 2)])
+
+        assert open_series(every, "sha256:50ce", {"free": "sha256:f4ee"}).number == 2
+        assert open_series(every, "new", {"free": "sha256:f4ee"}) is None
+
+    @pytest.mark.parametrize(
+        ("source", "predictions", "fits"),
+        [
+            ("sha256:50ce", {"free": "sha256:f4ee"}, True),
+            ("sha256:other", {"free": "sha256:f4ee"}, False),
+            ("sha256:50ce", {"free": "sha256:changed"}, False),
+            ("sha256:50ce", {"free": "sha256:f4ee", "later": "sha256:1"}, True),
+            ("sha256:50ce", {}, True),
+            (None, {"free": "sha256:f4ee"}, True),
+        ],
+    )
+    def test_a_changed_source_or_registration_abandons_it(self, source, predictions, fits):
+        (series,) = assemble(GATE, [self.incomplete("a", 1)])
+
+        assert is_current(series, source, predictions) is fits
+
+
+class TestEvidenceDigest:
+    def series(self, *lines):
+        return assemble(GATE, [session("a", *lines)])[0]
+
+    def test_it_covers_the_repeats_used_and_no_others(self):
+        ids = ["gate-a/1/1", "gate-a/1/2"]
+        plain = evidence_digest(self.series(*attempt(1), *attempt(2), *attempt(3)), ids)
+
+        assert plain.startswith("sha256:")
+        assert (
+            evidence_digest(self.series(*attempt(1), *attempt(2), *attempt(3, values={"t": 9.0})), ids)
+            == plain
+        )
+        assert evidence_digest(self.series(*attempt(1), *attempt(2, values={"t": 9.0})), ids) != plain
+        assert (
+            evidence_digest(self.series(*attempt(1), *attempt(2, Outcome.TIMEOUT, values={"t": 2.0})), ids)
+            != plain
+        )
+
+    def test_the_order_in_which_the_ids_are_named_does_not_matter(self):
+        series = self.series(*attempt(1), *attempt(2))
+
+        assert evidence_digest(series, ["gate-a/1/2", "gate-a/1/1"]) == evidence_digest(
+            series, ["gate-a/1/1", "gate-a/1/2"]
+        )
+
+
+@st.composite
+def histories(draw):
+    """Sessions as a resuming runner would write them: each attempt is at a slot that is still open."""
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    endings = draw(st.lists(st.sampled_from(list(Outcome)[:6]), min_size=1, max_size=25))
+    open_now, numbers, failures, files, lines = [1, 2, 3], Counter(), Counter(), [], []
+    for ending in endings:
+        if not open_now:
+            break
+        index = rng.choice(open_now)
+        numbers[index] += 1
+        failures[index] += ending is Outcome.INFRASTRUCTURE
+        lines += attempt(index, ending, attempt=numbers[index])
+        if ending not in RERUN or failures[index] > 2:
+            open_now.remove(index)
+        if ending is Outcome.LOST:
+            files.append(lines)
+            lines = []
+    files.append(lines)
+    return [session(f"{number:03}", *lines, footed=False) for number, lines in enumerate(files)]
+
+
+@given(histories())
+def test_every_attempt_settles_its_slot_once_or_is_a_fault(files):
+    (series,) = assemble(GATE, files)
+
+    made = sum(len(file.attempts) for file in files)
+    settled = [repeat for repeat in series.repeats if repeat.outcome is not Outcome.INFRASTRUCTURE]
+    assert len(settled) + len(series.faults) == made
+    assert len({repeat.id for repeat in series.repeats}) == len(series.repeats)
+    assert len(series.repeats) + len(open_slots(series, GATE)) == 3
+    assert [repeat.position for repeat in series.repeats] == list(range(len(series.repeats)))
