@@ -132,10 +132,19 @@ def _flush() -> None:
 
 
 def _encoded(report: Report) -> bytes:
-    """Return the report as a message, with diagnostics as text if they are nothing that JSON can hold."""
+    """Return the report as a message; a diagnostic that JSON has no form for is described instead."""
     try:
         return wire.encode(report)
     except Exception:  # noqa: BLE001
-        plain = {ascii(name): ascii(value)[:1000] for name, value in report.readings.diagnostics.items()}
+        diagnostics = report.readings.diagnostics.items()
+        plain = {ascii(name)[1:-1]: _described(value) for name, value in diagnostics}
         readings = dataclasses.replace(report.readings, diagnostics=plain)
         return wire.encode(msgspec.structs.replace(report, readings=readings))
+
+
+def _described(value: object) -> object:
+    try:
+        wire.encode(value)
+    except Exception:  # noqa: BLE001
+        return ascii(value)[:1000]
+    return value

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +16,7 @@ import msgspec
 import pytest_prereg
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.executors import wire
+from pytest_prereg.measure.executors import scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.messages import Ready, Setup
 from pytest_prereg.measure.executors.text import file_tail
@@ -37,8 +35,8 @@ class ForkServer:
     """A fork server that has been started and has not yet been closed."""
 
     def __init__(self, setup: Setup, *, cwd: Path, environ: Mapping[str, str]) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="prereg-"))
-        self.log = self.folder / "server.log"
+        self.folder = scratch.make()
+        self.log = self.folder / scratch.LOG
         self.alive = True
         self.setup = msgspec.structs.replace(setup, folder=str(self.folder), client=os.getpid())
         self.control, other = socket.socketpair()
@@ -106,7 +104,7 @@ class ForkServer:
             self.process.kill()
             self.process.wait()
         self.control.close()
-        self._tidy()
+        scratch.remove(self.folder)
 
     def _wait_for_end(self, deadline: float) -> None:
         """Wait for the end of the socket: server and supervisor hold the other end until they exit."""
@@ -115,14 +113,6 @@ class ForkServer:
                 self.control.settimeout(left)
                 if not self.control.recv(1 << 16):
                     return
-
-    def _tidy(self) -> None:
-        """Remove what the server left, but for the output of repeats that failed."""
-        self.log.unlink(missing_ok=True)
-        for folder in self.folder.glob("work-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()
 
     def _exit_status(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):

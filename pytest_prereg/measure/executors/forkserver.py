@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.executors import loading, processes, wire
+from pytest_prereg.measure.executors import loading, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.body import Place
 from pytest_prereg.measure.executors.messages import Ready, Setup
@@ -67,6 +67,8 @@ def serve(control: socket.socket) -> None:
     server = ForkServer(setup, function, control)
     while server.serve_one():
         pass
+    # Usually the executor does, but it may have been killed.
+    scratch.remove(server.folder)
 
 
 def _hide_from_collector() -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+MEMBERSHIP = Path("/proc/self/cgroup")
+GROUPS = Path("/sys/fs/cgroup")
+MACHINE = Path("/proc/vmstat")
+
 
 def oom_kills() -> int:
     """Return how many processes the kernel has killed in this control group, or else on this machine.
@@ -27,20 +31,25 @@ def prefer_as_victim() -> None:
 
 
 def _counters() -> list[Path]:
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    groups = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
-    root = Path("/sys/fs/cgroup")
+    own = _groups()
     # Inside a container the path is the host's, while the mount shows the container's own group as its root.
-    version1 = [root / "memory" / groups.get("memory", "").lstrip("/"), root / "memory"]
-    version2 = [root / groups.get("", "").lstrip("/"), root]
+    version2 = [GROUPS / own.get("", "").lstrip("/"), GROUPS]
+    version1 = [GROUPS / "memory" / own.get("memory", "").lstrip("/"), GROUPS / "memory"]
     return [
         *(folder / "memory.events" for folder in version2),
         *(folder / "memory.oom_control" for folder in version1),
-        Path("/proc/vmstat"),
+        MACHINE,
     ]
+
+
+def _groups() -> dict[str, str]:
+    """Return the path of this process's control group by controller; ``""`` is version 2, which has all."""
+    try:
+        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    rows = (line.split(":", 2) for line in lines)
+    return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
 
 
 def _count(path: Path) -> int | None:

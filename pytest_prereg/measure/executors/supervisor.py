@@ -21,7 +21,7 @@ from pytest_prereg.measure.executors import body, memory, processes, wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.classify import End, Ending, classify
 from pytest_prereg.measure.executors.messages import Began, Report
-from pytest_prereg.measure.executors.text import file_tail
+from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.measure.repeat import Readings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ EXIT_SECONDS = 1.0
 KILL_SECONDS = 1.2
 TICK_SECONDS = 1.0
 OUTPUT_BYTES = 64 << 20
-"""Output is cut back to nothing when it has grown beyond this; only its end is ever read."""
+"""Output that has grown beyond this is thrown away, but for its end; no more is ever read."""
 KEPT_OUTPUT_BYTES = 1 << 20
 CHUNK = 1 << 20
 
@@ -92,6 +92,7 @@ class Supervision:
         self.begun: Began | None = None
         self.deadline: float | None = time.monotonic() + START_SECONDS
         self.ended = 0.0
+        self.cut = ""
         self.pid = self._fork(server, control)
 
     def watch(self) -> End:
@@ -120,7 +121,7 @@ class Supervision:
             report=self.report,
             status=self.status,
             out_of_memory=memory.oom_kills() > self.oom_kills,
-            output=file_tail(place.output),
+            output=tail(f"{self.cut}\n{file_tail(place.output)}"),
         )
         result = self._result(ending, left if end in {End.REPORTED, End.DIED} else 0)
         shutil.rmtree(place.workdir, ignore_errors=True)
@@ -191,6 +192,7 @@ class Supervision:
         output = self.request.place.output
         with contextlib.suppress(OSError):
             if output.stat().st_size > OUTPUT_BYTES:
+                self.cut = file_tail(output)
                 os.truncate(output, 0)
 
     def _clear(self, patience: float) -> int:
