@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -68,6 +69,7 @@ class Campaign:
         self.measured: dict[str, Due] = {}
         self.refused: dict[str, Problem] = {}
         self._failed: dict[str, MeasureError] = {}
+        self._announced: set[str] = set()
 
     def measure(self, prediction: Prediction) -> None:
         """Measure what the prediction lacks, if it is registered at HEAD; ``refused`` says where it is not.
@@ -106,30 +108,29 @@ class Campaign:
 
     def announce(self, prediction: Prediction) -> list[str]:
         """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
-        if prediction.experiment in self.measured:
-            return []
-        due = self.due(prediction)
+        due = None if prediction.experiment in self._announced else self.due(prediction)
         if due is None:
             return []
-        self.measured[prediction.experiment] = due
+        self._announced.add(prediction.experiment)
         took = self._seconds_per_repeat(prediction.experiment)
         about = f", about {took * due.missing:.0f} s" if took else ", time unknown"
         repeats = f"{due.missing} of {due.planned} repeats{about}, $0.00"
         return [f"would measure {due.experiment}: series {due.number}, {repeats}"]
 
-    def advice(self, *, interrupted: bool) -> list[str]:
+    def advice(self, *, interrupted: bool, recorded: bool) -> list[str]:
         """What was kept, and the command that comes next."""
         study = self.state.study
-        lines = [str(problem) for problem in dict.fromkeys(self.refused.values())]
-        if not self.measured:
-            return lines
-        kept = self._kept()
-        lines.append(f"evidence: {kept[0]} file{'s' * (kept[0] != 1)}, {kept[1]} repeats kept")
+        lines = [str(replace(problem, advice=None)) for problem in self.refused.values()]
+        lines.extend(f"    {advice}" for advice in dict.fromkeys(one.advice for one in self.refused.values()))
+        files, repeats = self._kept()
+        if files:
+            lines.append(f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeats kept")
         if interrupted:
             return [*lines, "resume:  pytest --prereg   (what is kept is not run again)"]
-        evidence = shown(study.evidence_folder)
-        lock = shown(study.lock_path)
-        return [*lines, f"next:  git add {lock} {evidence} && git commit -m 'Evidence for {study.id}'"]
+        changed = [shown(study.lock_path)] * recorded + [shown(study.evidence_folder)] * bool(files)
+        if changed:
+            lines.append(f"next:  git add {' '.join(changed)} && git commit -m 'Evidence for {study.id}'")
+        return lines
 
     # What may run
 
@@ -152,7 +153,7 @@ class Campaign:
             is_locked = self.state.lock is not None and prediction.id in self.state.lock.predictions
             first = "" if is_locked else "pytest-prereg lock && "
             return self._problem(prediction, "PR102", "is not in the lock at HEAD", first)
-        amend = f"Restore it, or: pytest-prereg amend {prediction.id} --reason '…' && "
+        amend = "Restore it, or: pytest-prereg amend ID --reason '…' && "
         if entry.digest != self.state.digests[prediction.id]:
             return self._problem(prediction, "PR104", "is not what the lock at HEAD registers", amend)
         experiment = self.state.study.experiments[prediction.experiment]
@@ -169,7 +170,7 @@ class Campaign:
             message=f'"{prediction.id}" {what}, so nothing was measured for it.',
             path=shown(study.path),
             line=prediction.line,
-            advice=f"{first}git add {files} && git commit -m 'Register {prediction.id}'",
+            advice=f"{first}git add {files} && git commit -m 'Register predictions'",
         )
 
     def _serves(self, series: Series, prediction: Prediction, problem: Problem | None) -> bool:

@@ -90,7 +90,8 @@ class StudyRun:
         if assessment.changed:
             lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
         else:
-            lines.append("refuted, and not yet recorded: pytest --prereg-verify --prereg-record, then commit")
+            next_step = "it is recorded now" if self.mode.record else "pytest --prereg-verify --prereg-record"
+            lines.append(f"refuted, and not yet recorded: {next_step}; once that is committed, it passes")
         return "\n".join(lines)
 
     def shown(self, assessment: Assessment) -> Shown:

@@ -192,7 +192,7 @@ class PreregSession:
     def _advice(self) -> list[str]:
         lines = list(self.written)
         for run in self.runs.values():
-            lines.extend(run.campaign.advice(interrupted=self.interrupted))
+            lines.extend(run.campaign.advice(interrupted=self.interrupted, recorded=bool(self.written)))
         return lines
 
     def _assessments(self, run: StudyRun) -> list[Assessment]:

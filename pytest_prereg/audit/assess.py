@@ -10,7 +10,6 @@ import msgspec
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
 from pytest_prereg.errors import Problem
-from pytest_prereg.evidence.model import Header, Series
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.series import assemble, evidence_digest
 from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
@@ -26,6 +25,8 @@ from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_prereg.evidence.model import Header, Series
 
 CONFIRMATORY = frozenset({Grade.REGISTERED, Grade.REGISTERED_ONE_SIDE, Grade.WITNESSED})
 
