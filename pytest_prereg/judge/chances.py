@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.judge.power import chance_inside, chance_of_median, chance_of_proportion
+from pytest_prereg.judge.proportions import as_share
 
 if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Prediction
@@ -32,6 +33,8 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     confidence: float
     cv: float | None
     sd: float | None
+    scale: float
+    """From the quantity's natural unit to the one shown."""
 
     @property
     def logarithmic(self) -> bool:
@@ -48,7 +51,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
         return self.sd
 
 
-def plan_of(prediction: Prediction, experiment: Experiment) -> Plan | None:
+def plan_of(prediction: Prediction, experiment: Experiment, scale: float = 1.0) -> Plan | None:
     """The plan of a prediction; ``None`` where its number of repeats is not registered."""
     counts = [experiment.arms[arm].repeats for arm in prediction.arms if arm in experiment.arms]
     n = tuple(count for count in counts if count is not None)
@@ -63,6 +66,7 @@ def plan_of(prediction: Prediction, experiment: Experiment) -> Plan | None:
         confidence=prediction.confidence,
         cv=prediction.table.cv,
         sd=prediction.table.sd,
+        scale=scale,
     )
 
 
@@ -73,7 +77,10 @@ def chance(plan: Plan, region: Region, value: float) -> float | None:
     those of normal values.
     """
     if plan.statistic == "proportion":
-        return chance_of_proportion(value, plan.n[0], region, plan.confidence) if 0 <= value <= 1 else None
+        share = value / plan.scale
+        if not 0 <= share <= 1:
+            return None
+        return chance_of_proportion(share, plan.n[0], as_share(region, plan.scale), plan.confidence)
     spread = plan.spread(value)
     if not spread or (plan.logarithmic and value <= 0):
         return None

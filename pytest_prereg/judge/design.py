@@ -12,7 +12,7 @@ from pytest_prereg.judge.chances import Plan, chance, plan_of, repeats_for
 from pytest_prereg.judge.findings import number, plural
 from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N, SMALLEST_N_FOR_HULL
 from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median
-from pytest_prereg.judge.proportions import needed_n, reachable
+from pytest_prereg.judge.proportions import as_share, needed_n, reachable
 from pytest_prereg.registry.model import Prediction
 from pytest_prereg.registry.regions import Region, contains, describe, edges
 
@@ -64,7 +64,12 @@ class Design(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def check_design(
-    prediction: Prediction, experiment: Experiment, predicts: Region, falsifier: Region
+    prediction: Prediction,
+    experiment: Experiment,
+    predicts: Region,
+    falsifier: Region,
+    *,
+    scale: float = 1.0,
 ) -> DesignReport:
     """Check that both verdicts can be reached (PR034) and that a wrong claim would be refuted (PR035).
 
@@ -73,8 +78,9 @@ def check_design(
         experiment: The experiment, with its planned repeats.
         predicts: The predicted region, in the unit shown.
         falsifier: The falsifying region, in the unit shown.
+        scale: Factor from the quantity's natural unit to the one shown.
     """
-    plan = plan_of(prediction, experiment)
+    plan = plan_of(prediction, experiment, scale)
     if plan is None:
         return DesignReport(notes=("the number of repeats is not registered, so power is unknown",))
     metrics = [experiment.metrics[name] for name in prediction.quantity.metrics if name in experiment.metrics]
@@ -117,8 +123,11 @@ def _unreachable(design: Design) -> Iterator[Problem]:
 def _out_of_reach(design: Design, region: Region) -> str | None:
     """Why no interval lies inside ``region``, or ``None``."""
     plan, what = design.plan, f"{_noun(design.plan)} {describe(region)}"
-    if plan.statistic == "proportion" and not reachable(region, plan.n[0], plan.confidence):
-        needed = needed_n(region, plan.confidence)
+    if plan.statistic == "proportion":
+        share = as_share(region, plan.scale)
+        if reachable(share, plan.n[0], plan.confidence):
+            return None
+        needed = needed_n(share, plan.confidence)
         return f"{what} needs {needed}" if needed else f"{what} is out of reach at any number"
     if plan.logarithmic and all(span.high <= 0 for span in region.spans):
         return f"{what} does not exist, since it is above 0"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pytest_prereg.judge.findings import Finding, place, rounded, straddled, too_few
 from pytest_prereg.judge.intervals import Interval, clopper_pearson
 from pytest_prereg.judge.model import Reason, Verdict
-from pytest_prereg.registry.regions import contains
+from pytest_prereg.registry.regions import contains, scaled
 
 if TYPE_CHECKING:
     from pytest_prereg.judge.findings import Doubt
@@ -34,13 +34,13 @@ def find_proportion(question: Question, readings: list[Reading]) -> Finding:
         return replace(blank, doubt=too_few(1, 0))
     successes = int(math.fsum([reading.low for reading in readings]))
     interval = interval_of(successes, n, confidence)
-    low, high = rounded(interval.low), rounded(interval.high)
+    low, high = rounded(question.scale * interval.low), rounded(question.scale * interval.high)
     verdict = place(question, low, high)
     return replace(
         blank,
         verdict=verdict,
         doubt=_undecided(question, n, low, high) if verdict is Verdict.INCONCLUSIVE else None,
-        estimate=rounded(interval.estimate),
+        estimate=rounded(question.scale * interval.estimate),
         interval=(low, high),
     )
 
@@ -49,6 +49,11 @@ def find_proportion(question: Question, readings: list[Reading]) -> Finding:
 def interval_of(successes: int, n: int, confidence: float) -> Interval:
     """:func:`clopper_pearson`, remembered."""
     return clopper_pearson(successes, n, confidence)
+
+
+def as_share(region: Region, scale: float) -> Region:
+    """A region of proportions shown in another unit (per cent, with ``scale`` 100), between 0 and 1."""
+    return region if scale == 1 else scaled(region, 1 / scale)
 
 
 def reachable(region: Region, n: int, confidence: float) -> bool:
@@ -69,9 +74,10 @@ def needed_n(region: Region, confidence: float) -> int | None:
 
 def _undecided(question: Question, n: int, low: float, high: float) -> Doubt:
     """Too few repeats for the prediction ever to be supported, or a plain straddle."""
-    if reachable(question.predicts, n, question.confidence):
+    predicts = as_share(question.predicts, question.scale)
+    if reachable(predicts, n, question.confidence):
         return straddled(question, low, high)
-    needed = needed_n(question.predicts, question.confidence)
+    needed = needed_n(predicts, question.confidence)
     support = f"needs {needed} to support" if needed else "no number of repeats would support it"
     return Reason.N_TOO_SMALL, f"{support}, has {n}"
 

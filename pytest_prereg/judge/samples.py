@@ -100,13 +100,14 @@ def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> No
 
 def _reading(question: Question, repeat: RecordedRepeat, completed: float) -> Reading:
     values = repeat.values
-    value = question.scale * evaluate(question.node, {**values, "completed": completed}, question.constants)
+    value = evaluate(question.node, {**values, "completed": completed}, question.constants)
     if not math.isfinite(value):
         raise ValueError(f"it is {value}")
     if question.statistic == "proportion":
         if value not in (0.0, 1.0):
             raise ValueError(f"a proportion counts 0 and 1, and it is {value:g}")
         return Reading(repeat, value, value)
+    value *= question.scale
     size = grain(question, values) if question.resolutions else 0.0
     if question.caps and (cut := _capped(question, values)):
         return Reading(repeat, value if question.duration else -math.inf, math.inf, cut, size)

@@ -125,7 +125,9 @@ class Study:
 
     def design(self):
         prediction = self.prediction
-        return check_design(prediction, self.experiment, prediction.predicts, prediction.falsifier)
+        return check_design(
+            prediction, self.experiment, prediction.predicts, prediction.falsifier, scale=self.scale
+        )
 
 
 @pytest.fixture

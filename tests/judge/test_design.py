@@ -55,6 +55,14 @@ class TestReach:
         made.planned = {"": 36}
         assert made.design().problems == ()
 
+    def test_per_cent_are_counted_as_such(self, study):
+        made = study(statistic="proportion", quantity="completed", predicts=">= 90 %", falsifier="< 50 %")
+        made.planned, made.scale = {"": 36}, 100.0
+        made.table = {"expected": 99.0}
+        report = made.design()
+        assert report.problems == ()
+        assert report.power.supported == pytest.approx(0.99**36)
+
     def test_one_sided_asks_only_for_a_refutation(self, study):
         made = study(statistic="proportion", quantity="completed", predicts=">= 0.9", falsifier="< 0.5")
         made.planned, made.table = {"": 7}, {"one_sided": True}

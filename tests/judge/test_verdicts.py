@@ -241,6 +241,15 @@ class TestProportion:
         assert (judgement.reason, judgement.detail) == (Reason.N_TOO_SMALL, "needs 36 to support, has 7")
         assert judgement.interval == pytest.approx((0.590, 1.0), abs=5e-4)
 
+    def test_it_may_be_shown_in_per_cent(self, study):
+        made = study(statistic="proportion", quantity="completed", predicts=">= 50 %", falsifier="< 50 %")
+        made.scale = 100.0
+        judgement = made.extend(*STEADY, 1.0).judge()
+        assert (judgement.verdict, judgement.estimate) == (Verdict.SUPPORTED, 100.0)
+        assert judgement.interval == pytest.approx((63.06, 100.0), abs=5e-3)
+        made.predicts = ">= 90 %"
+        assert made.judge().detail == "needs 36 to support, has 8"
+
     def test_drift_is_not_tested(self, study):
         made = study(statistic="proportion", quantity="t <= 1.35", predicts=">= 0.01", falsifier="< 0.01")
         assert made.extend(*RISING).judge().verdict is Verdict.SUPPORTED
