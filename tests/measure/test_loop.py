@@ -1,0 +1,346 @@
+"""What a session writes down, in which order, and what it does about faults and interruptions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from pytest_prereg.errors import MeasureError
+from pytest_prereg.evidence.model import Finished, Footer, Header, Outcome, Started
+from pytest_prereg.evidence.series import assemble
+from pytest_prereg.evidence.sessions import SessionWriter, read_session
+from pytest_prereg.measure.executors.base import Job, Result
+from pytest_prereg.measure.executors.local import LocalExecutor
+from pytest_prereg.measure.loop import measure, schedule
+from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OK = Result(outcome=Outcome.OK, values={"t": 0.5}, seconds={"total": 2.0})
+FAULT = Result(outcome=Outcome.INFRASTRUCTURE, cause="killed", error="killed from outside")
+FAILED = Result(outcome=Outcome.TASK_FAILED, cause="exception", error="RuntimeError")
+
+
+class Script:
+    """An executor that answers as told, and then always the same; notes what it was asked."""
+
+    name = "script"
+
+    def __init__(self, *answers: Result | Callable[[Job], Result], then: Result = OK) -> None:
+        self.answers = list(answers)
+        self.then = then
+        self.jobs: list[Job] = []
+        self.starts = self.closes = 0
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def run(self, job: Job) -> Result:
+        self.jobs.append(job)
+        answer = self.answers.pop(0) if self.answers else self.then
+        return answer if isinstance(answer, Result) else answer(job)
+
+    def close(self) -> None:
+        self.closes += 1
+
+
+class Bench:
+    """A study on disk whose sessions can be run one after another."""
+
+    def __init__(self, laboratory, monkeypatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(laboratory.folder / "cache"))
+        self.laboratory = laboratory
+        self.arrange()
+
+    def arrange(self, body: str = "repeat.record('t', 1)", **options) -> None:
+        self.study, self.experiment = self.laboratory.study(body, **{"arms": {"a": {}, "b": {}}, **options})
+
+    def header(self, **fields) -> Header:
+        standard = Header(
+            version=1,
+            study="study",
+            experiment="lab",
+            series=1,
+            origin="measured",
+            planned=self.experiment.planned,
+            pairing="block",
+            seed=seed_base(["sha256:a"], 1),
+            source="sha256:s",
+            predictions={},
+            head=None,
+            dirty=None,
+            session="00",
+            created="2026-01-01T00:00:00Z",
+            executor="script",
+            environment={"cpu": "Z80"},
+            versions={},
+        )
+        return replace(standard, **fields)
+
+    def run(self, executor, *, header: Header | None = None, **options) -> list:
+        """Runs one session to its end, whatever that is, and returns the lines of its file after the header."""
+        files = self.files()
+        series = next(iter(assemble(self.experiment, files)), None)
+        header = header or self.header()
+        writer = SessionWriter.open(self.study.evidence_folder, header)
+        self.error = None
+        try:
+            measure(
+                self.study, self.experiment, series, writer, executor, header=header, files=files, **options
+            )
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+            self.error = error
+        return read_session(writer.path).lines[1:]
+
+    def files(self) -> list:
+        return [read_session(path) for path in sorted(self.study.evidence_folder.glob("lab/*.jsonl"))]
+
+    def series(self):
+        return assemble(self.experiment, self.files())[0]
+
+
+@pytest.fixture
+def bench(laboratory, monkeypatch):
+    return Bench(laboratory, monkeypatch)
+
+
+def finished(lines):
+    return [line for line in lines if isinstance(line, Finished)]
+
+
+def test_a_series_is_filled_in_the_order_of_its_seed(bench):
+    executor = Script()
+    lines = bench.run(executor)
+    order = block_order({"a": 3, "b": 3}, bench.header().seed)
+    assert [(job.arm, job.index) for job in executor.jobs] == [(slot.arm, slot.index) for slot in order]
+    assert [type(line) for line in lines] == [Started, Finished] * 6 + [Footer]
+    assert bench.error is None
+    assert lines[-1].ended == "finished"
+    assert bench.series().complete
+
+
+def test_arms_of_a_block_share_a_seed_and_blocks_do_not(bench):
+    executor = Script()
+    lines = bench.run(executor)
+    for job in executor.jobs:
+        assert job.seed == repeat_seed(bench.header().seed, job.index)
+    seeds = {(line.block, line.seed) for line in lines if isinstance(line, Started)}
+    assert len(seeds) == 3
+
+
+def test_a_sequential_experiment_runs_arm_after_arm(bench):
+    bench.arrange(order="sequential")
+    executor = Script()
+    bench.run(executor)
+    assert [job.arm for job in executor.jobs] == ["a"] * 3 + ["b"] * 3
+
+
+def test_a_job_carries_what_the_arm_says(bench):
+    bench.arrange(arms={"a": {"X": "1"}}, timeout=7.0)
+    arm = replace(bench.experiment.arms["a"], params={"rate": 0.5})
+    bench.experiment = replace(bench.experiment, arms={"a": arm})
+    executor = Script()
+    bench.run(executor)
+    job = executor.jobs[0]
+    assert (job.params, job.env, job.timeout, job.metrics) == ({"rate": 0.5}, {"X": "1"}, 7.0, {"t": "s"})
+
+
+def test_the_line_that_a_repeat_started_is_there_before_it_is_launched(bench):
+    seen = []
+
+    def look(job):
+        seen.extend(bench.files()[0].lines[1:])
+        return OK
+
+    executor = Script(look)
+    bench.run(executor)
+    assert [(type(line), line.repeat, line.attempt) for line in seen] == [
+        (Started, executor.jobs[0].repeat, 1)
+    ]
+
+
+def test_what_an_executor_says_is_written_down(bench):
+    said = Result(
+        outcome=Outcome.INVALID,
+        values={"t": 0.5},
+        diagnostics={"note": "x"},
+        instruments={"t": "wall-clock"},
+        samples={"t": 9},
+        cause="because",
+        error="tail",
+        seconds={"launch": 0.1, "body": 0.2, "total": 0.3},
+        environment={"pid": 3, "load_average": 0.5},
+    )
+    line = finished(bench.run(Script(said)))[0]
+    for field in said.__struct_fields__:
+        assert getattr(line, field) == getattr(said, field)
+    assert line.machine == "Z80 | none | none"
+
+
+def test_a_failure_of_the_task_settles_its_slot(bench):
+    executor = Script(FAILED)
+    bench.run(executor)
+    assert len(executor.jobs) == 6
+    assert bench.series().repeats[0].outcome is Outcome.TASK_FAILED
+
+
+def test_an_infrastructure_fault_is_run_again_in_place(bench):
+    executor = Script(OK, FAULT, FAULT)
+    lines = bench.run(executor)
+    assert executor.jobs[1].repeat == executor.jobs[2].repeat == executor.jobs[3].repeat
+    assert [line.attempt for line in finished(lines)][:5] == [1, 1, 2, 3, 1]
+    assert bench.series().complete
+    assert len(bench.series().faults) == 2
+
+
+def test_a_slot_that_keeps_failing_is_settled_as_that_and_the_rest_goes_on(bench):
+    executor = Script(FAULT, FAULT, FAULT)
+    bench.run(executor)
+    assert len(executor.jobs) == 8
+    assert bench.series().complete
+    assert bench.series().repeats[0].outcome is Outcome.INFRASTRUCTURE
+
+
+def test_faults_of_earlier_sessions_count(bench):
+    def give_up(job):
+        raise KeyboardInterrupt
+
+    bench.run(Script(FAULT, FAULT, give_up))
+    executor = Script(FAULT)
+    lines = bench.run(executor)
+    assert finished(lines)[0].attempt == 4  # two faults and one lost attempt before it
+    assert executor.jobs[0].repeat != executor.jobs[1].repeat
+    assert len(executor.jobs) == 6
+    assert bench.series().complete
+
+
+def test_three_faults_in_a_row_restart_the_executor_once_and_then_end_the_session(bench):
+    executor = Script(then=FAULT)
+    lines = bench.run(executor)
+    assert isinstance(bench.error, MeasureError)
+    assert 'PR132: experiment "lab": 3 repeats in a row' in str(bench.error)
+    assert "killed from outside" in str(bench.error)
+    assert (executor.starts, executor.closes) == (1, 1)
+    assert len(executor.jobs) == 6
+    assert len(finished(lines)) == 6
+    assert lines[-1].ended == "failed"
+
+
+def test_faults_that_are_not_in_a_row_end_nothing(bench):
+    executor = Script(*[FAULT, FAULT, OK] * 6)
+    bench.run(executor)
+    assert bench.error is None
+    assert executor.starts == 0
+    assert bench.series().complete
+
+
+def test_an_interrupted_repeat_is_lost_and_nothing_else_is(bench):
+    def interrupt(job):
+        raise KeyboardInterrupt
+
+    lines = bench.run(Script(OK, OK, interrupt))
+    assert isinstance(bench.error, KeyboardInterrupt)
+    assert [type(line) for line in lines] == [Started, Finished, Started, Finished, Started, Footer]
+    assert lines[-1].ended == "interrupted"
+    series = bench.series()
+    assert len(series.repeats) == 2
+    assert series.faults == (lines[4].repeat,)
+
+
+def test_the_next_session_runs_what_is_left_in_the_order_that_was_planned(bench):
+    def interrupt(job):
+        raise KeyboardInterrupt
+
+    first, second = Script(OK, OK, interrupt), Script()
+    bench.run(first)
+    lines = bench.run(second)
+    order = [f"lab/1/{slot.arm}/{slot.index}" for slot in schedule(bench.experiment, bench.header())]
+    assert [job.repeat for job in first.jobs[:2] + second.jobs] == order
+    assert finished(lines)[0].attempt == 2
+    assert bench.series().complete
+
+
+def test_a_complete_series_launches_nothing(bench):
+    bench.run(Script())
+    executor = Script()
+    assert len(bench.run(executor)) == 1
+    assert executor.jobs == []
+
+
+def test_progress_tells_how_far_it_is_and_no_value(bench):
+    seen = []
+    bench.run(Script(then=replace(OK, values={"t": 123456.0})), progress=seen.append)
+    assert [one.done for one in seen] == [0, 1, 2, 3, 4, 5]
+    assert {one.planned for one in seen} == {6}
+    assert [one.seconds_per_repeat for one in seen] == [None] + [2.0] * 5
+    assert "123456" not in repr(seen)
+
+
+def test_vectors_that_no_prediction_reads_are_reduced_to_their_mean(bench):
+    line = finished(bench.run(Script(then=replace(OK, values={"t": [1.0, 3.0]}))))[0]
+    assert line.values == {"t": 2.0}
+    assert line.samples == {"t": 2}
+
+
+def test_pilots_are_marked_and_may_be_seen_and_count_for_nothing(bench):
+    seen = []
+    header = bench.header(origin="pilot", planned={"b": 2})
+    lines = bench.run(Script(FAILED), header=header, observe=lambda *pair: seen.append(pair))
+    assert [line.outcome for line in finished(lines)] == [Outcome.PILOT] * 2
+    assert [line.cause for line in finished(lines)] == ["exception", None]
+    assert [(started.arm, ended.values) for started, ended in seen] == [("b", {}), ("b", {"t": 0.5})]
+    assert assemble(bench.experiment, bench.files()) == []
+
+
+def test_checkpoints_stay_until_the_slot_is_settled(bench):
+    found = []
+
+    def leave(job):
+        folder = os.path.join(job.checkpoint, "x")  # noqa: PTH118
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        return FAULT
+
+    def look(job):
+        found.append(os.listdir(job.checkpoint))  # noqa: PTH208
+        return OK
+
+    executor = Script(leave, look)
+    bench.run(executor)
+    assert found == [["x"]]
+    assert not any(os.path.exists(job.checkpoint) for job in executor.jobs)  # noqa: PTH110
+    assert len({job.checkpoint for job in executor.jobs}) == 6
+
+
+def test_ctrl_c_in_a_real_repeat_loses_that_repeat_alone(bench, herd):
+    bench.arrange("if repeat.index == 2: time.sleep(60)\nrepeat.record('t', 1)", arms={"a": {}})
+    with LocalExecutor(bench.study, bench.experiment, environ=herd.environ) as executor:
+
+        def soon(progress):
+            if progress.index == 2:
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            lines = bench.run(executor, progress=soon)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    assert isinstance(bench.error, KeyboardInterrupt)
+    assert [line.values for line in finished(lines)] == [{"t": 1.0}]
+    assert lines[-1].ended == "interrupted"
+    assert herd.pids() == []
+
+
+def test_a_real_series_is_complete_and_judgeable(bench):
+    bench.arrange("with repeat.timer('t'): time.sleep(0.01)", arms={"": {}})
+    with LocalExecutor(bench.study, bench.experiment) as executor:
+        bench.run(executor)
+    series = bench.series()
+    assert series.complete
+    assert [repeat.id for repeat in series.repeats] == ["lab/1/1", "lab/1/2", "lab/1/3"]
+    assert all(repeat.values["t"] >= 0.01 for repeat in series.repeats)
+    assert {repeat.instruments["t"] for repeat in series.repeats} == {"wall-clock"}
