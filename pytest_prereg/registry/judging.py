@@ -95,13 +95,15 @@ def _check_pair(table: PredictionTable, predicts: Region, falsifier: Region, sta
     if len(predicts.spans) > 1 and len(edges(predicts)) == 1:
         raise RefusedError("PR030", f'"predicts" is {quoted(table.predicts)}, which all values but one meet')
     everything = _range(statistic, {predicts.unit, falsifier.unit, table.unit} - {None})
+    if everything == EVERYTHING:  # no region that can be written covers or misses all numbers
+        return
     for key, text, region in (
         ("predicts", table.predicts, predicts),
         ("falsifier", table.falsifier, falsifier),
     ):
         if covers(region, everything):
             raise RefusedError(
-                "PR030", f"{quoted(key)} is {quoted(text)}, which every {statistic or 'value'} meets"
+                "PR030", f"{quoted(key)} is {quoted(text)}, which every {statistic} meets"
             )
         if not overlaps(region, Region(spans=(everything,))):
             raise RefusedError(

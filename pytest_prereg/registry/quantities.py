@@ -87,10 +87,11 @@ def node_text(node: Node) -> str:
         return f"constants.{operands[0]}"
     if name.isalpha():
         return f"{name}({', '.join(operands)})"
-    if len(operands) == 1:
-        return f"{name}{operands[0]}"
-    inner = [f"({text})" if " " in text and not text.endswith(")") else text for text in operands]
-    return f" {name} ".join(inner)
+    inner = [
+        f"({text})" if text.startswith("-") or (isinstance(operand, list) and not operand[0].isalpha()) else text
+        for operand, text in zip(node[1:], operands, strict=True)
+    ]
+    return f"{name}{inner[0]}" if len(inner) == 1 else f" {name} ".join(inner)
 
 
 def is_binary(node: Node) -> bool:

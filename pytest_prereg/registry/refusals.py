@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ def listed(names: Iterable[str], conjunction: str = "and") -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The valid name that ``name`` is most likely a misspelling of, if one is near."""
-    names = list(names)
+    return _nearest(name[:LONGEST_QUOTE].casefold(), tuple(names))
+
+
+@functools.lru_cache(maxsize=256)  # one slip is often made in many tables
+def _nearest(name: str, names: tuple[str, ...]) -> str | None:
     folded = {candidate.casefold(): candidate for candidate in names}
-    found = difflib.get_close_matches(name[:LONGEST_QUOTE].casefold(), folded, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name, folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
 
 

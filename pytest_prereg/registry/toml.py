@@ -21,6 +21,12 @@ LARGEST = 2**53
 """Whole numbers beyond this have no exact form in canonical JSON, which digests are built on."""
 
 _CONFLICT = re.compile(r"^(<{7}|>{7})(?= |\r?$)", re.MULTILINE)
+_LONG_NUMBER = re.compile(
+    r"[0-9](?:[0-9_]{15}|[0-9]{3}-[0-9]{2}-|[0-9]:[0-9]{2}|[eE][+-]?[0-9_]{3}|x[0-9A-Fa-f_]{13})"
+)
+_SPECIAL = ("\\", "nan", "inf")
+"""What text has where a value may be unsound; without it there is no need to walk all values."""
+
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _GIVEN_TWICE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Cannot redefine", "Duplicate")
 
@@ -55,6 +61,8 @@ def read(text: str, path: str) -> tuple[dict[str, Any], Positions, list[Problem]
         ) from None
     except ValueError as error:
         raise StudyError(_syntax(str(error), text, positions, path)) from None
+    if text.isascii() and not any(sign in text for sign in _SPECIAL) and not _LONG_NUMBER.search(text):
+        return data, positions, []
     problems = [
         Problem(code=code, path=path, line=positions.line(*keys), message=message)
         for keys, code, message in _unsound((), data)

@@ -69,7 +69,7 @@ def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
     """The unit that a prediction is registered in, and the factor from the natural unit of what is estimated.
 
     The unit is the prediction's ``unit``, else the one that a region names, else the natural one. The
-    estimate of ``a / b`` is a pure number whatever the quantity; the factor is the estimate's, not the values'.
+    estimate of ``a / b`` is a pure number whatever the quantity is; the factor is for the estimate.
     """
     wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
     natural = estimated_unit(study, prediction)
