@@ -158,18 +158,22 @@ def _introduced(each: Introduction, file: EvidenceRef, prediction: str, digest: 
     """The order of one introduction, by what the trees before it and its own register."""
     grade = _grade(each, prediction, digest, past)
     came = f"{file.path.name} came in with {_short(each.commit)}"
-    sides = Counter(digest in past.registered(parent, prediction) for parent in each.parents)
-    details = {
-        Grade.AFTER_EVIDENCE: f"{came}, before anything was registered",
-        Grade.MISMATCH: f"something else was registered when {came}",
-        Grade.SIMULTANEOUS: f"{came}, and so did the registration",
-        Grade.UNVERIFIABLE: f"history is cut at {_short(each.commit)}, which already has {file.path.name}: "
-        "fetch all of it (fetch-depth: 0, or git fetch --unshallow)",
-        Grade.REGISTERED_ONE_SIDE: f"{came}, a merge of which {sides[True]} of {sides.total()} sides had the "
-        "registration",
-        Grade.REGISTERED: f"registered before {came}",
-    }
-    return Order(grade=grade, detail=details[grade], commit=each.commit)
+    match grade:
+        case Grade.REGISTERED:
+            detail = f"registered before {came}"
+        case Grade.REGISTERED_ONE_SIDE:
+            sides = Counter(digest in past.registered(parent, prediction) for parent in each.parents)
+            detail = f"{came}, a merge of which {sides[True]} of {sides.total()} sides had the registration"
+        case Grade.UNVERIFIABLE:
+            cut = f"history is cut at {_short(each.commit)}, which already has {file.path.name}"
+            detail = f"{cut}: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
+        case Grade.SIMULTANEOUS:
+            detail = f"{came}, and so did the registration"
+        case Grade.MISMATCH:
+            detail = f"something else was registered when {came}"
+        case _:
+            detail = f"{came}, before anything was registered"
+    return Order(grade=grade, detail=detail, commit=each.commit)
 
 
 def _grade(each: Introduction, prediction: str, digest: str, past: Past) -> Grade:
