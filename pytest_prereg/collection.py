@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_prereg.errors import PreregError
+from pytest_prereg.errors import PreregError, Problem
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +31,8 @@ class StudyFile(pytest.File):
             raise self.CollectError(str(error)) from error
         for prediction in run.state.study.predictions.values():
             yield PredictionItem.from_parent(self, name=prediction.id, prediction=prediction, run=run)
+        for name in run.state.removed():
+            yield RemovedItem.from_parent(self, name=name)
 
 
 class PredictionFailed(Exception):  # noqa: N818 - an outcome, not an error
@@ -86,6 +88,29 @@ class PredictionItem(pytest.Item):
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Point at the prediction's line in the TOML file."""
         return self.path, self.prediction.line - 1, self.name
+
+
+class RemovedItem(pytest.Item):
+    """A prediction that the lock registers and the study no longer has."""
+
+    def setup(self) -> None:
+        """Refuse: what was registered can be withdrawn with a reason, never dropped."""
+        problem = Problem(
+            code="PR203",
+            message=f'"{self.name}" is registered, and is no longer in the study',
+            path=self.path.name,
+            advice="Put it back; what was registered stays, whatever its verdict.",
+        )
+        raise IntegrityError(str(problem))
+
+    def runtest(self) -> None:
+        """Do nothing: setup refuses."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the problem as text."""
+        if isinstance(excinfo.value, IntegrityError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
 
 
 class UnaskedFile(pytest.File):

@@ -99,11 +99,12 @@ def _designs(study: Study, names: Iterable[str]) -> dict[str, Design]:
     for name in names:
         prediction = study.predictions[name]
         try:
-            unit, _ = registered_unit(study, prediction)
+            unit, scale = registered_unit(study, prediction)
             predicts, falsifier = thresholds(prediction, unit)
         except RefusedError:
             continue
-        report = check_design(prediction, study.experiments[prediction.experiment], predicts, falsifier)
+        experiment = study.experiments[prediction.experiment]
+        report = check_design(prediction, experiment, predicts, falsifier, scale=scale)
         designs[name] = Design(unit=unit, predicts=predicts, falsifier=falsifier, report=report)
     return designs
 

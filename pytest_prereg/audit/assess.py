@@ -134,6 +134,15 @@ class StudyState:
             )
         return self._sources[experiment.id]
 
+    def removed(self) -> list[str]:
+        """Return what the lock registers, nobody withdrew, and the study no longer has."""
+        entries = self.lock.predictions if self.lock else {}
+        return [
+            name
+            for name, entry in entries.items()
+            if entry.withdrawal is None and name not in self.study.predictions
+        ]
+
     def terms(self, prediction: Prediction) -> Terms:
         """Return unit and regions: the unit as the lock has it, else worked out anew."""
         entry = self.entry(prediction)
@@ -266,7 +275,17 @@ class StudyState:
 
     def _flags(self, series: Series | None, judgement: Judgement | None, order: Order) -> tuple[str, ...]:
         imported = ("imported",) if series and series.origin == "imported" else ()
-        return (*(judgement.flags if judgement else ()), *imported, *order.flags)
+        return (*(judgement.flags if judgement else ()), *imported, *order.flags, *self._earlier(series))
+
+    def _earlier(self, deciding: Series | None) -> list[str]:
+        """Name what was there to be read of the experiment before the deciding series began."""
+        earlier = (
+            [one for one in self.series[deciding.experiment] if one.number < deciding.number]
+            if deciding
+            else []
+        )
+        abandoned = ["abandoned series"] if any(not one.complete for one in earlier) else []
+        return [*abandoned, *(["earlier data"] if any(one.complete for one in earlier) else [])]
 
 
 def reference(file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:
