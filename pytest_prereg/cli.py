@@ -138,7 +138,7 @@ def _width() -> int:
     return max(_WIDTHS[0], min(_WIDTHS[1], shutil.get_terminal_size((80, 24)).columns))
 
 
-@main.command()
+@main.command(short_help="Write an example study here.")
 def init() -> None:
     """Write an example study here: predictions.toml, an experiment, the schema for editors."""
     from pytest_prereg.registry.starter import write_starter  # noqa: PLC0415
@@ -149,7 +149,7 @@ def init() -> None:
     click.echo("register:  pytest-prereg lock")
 
 
-@main.command()
+@main.command(short_help="Register what is new.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if study and lock differ.")
 @study_option
 def lock(*, check: bool, file: Path | None) -> None:
@@ -195,7 +195,7 @@ def _say_registered(study: Study, found: Review) -> None:
         )
 
 
-@main.command()
+@main.command(short_help="Register what has changed, with a reason.")
 @click.argument("names", metavar="ID...", nargs=-1)
 @click.option("--experiment", metavar="ID", help="All registered predictions of this experiment.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
@@ -216,7 +216,7 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     click.echo(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
 
 
-@main.command(name="try")
+@main.command(name="try", short_help="Run an experiment once, as a pilot.")
 @click.argument("experiment")
 @click.option("--arm", metavar="ID", help="This arm alone.")
 @click.option(
@@ -253,9 +253,10 @@ class _Told:
 
     def repeat(self, started: Started, finished: Finished) -> None:
         """Print one repeat."""
-        from pytest_prereg.report.commands import diagnostic_lines, repeat_line  # noqa: PLC0415
+        from pytest_prereg.report.commands import diagnostic_lines, repeat_lines  # noqa: PLC0415
 
-        click.echo(repeat_line(self.experiment, started, finished, arms=self.arms))
+        for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=_width()):
+            click.echo(line)
         if finished.cause:
             self.failed = True
             for line in diagnostic_lines(finished):
@@ -273,7 +274,7 @@ class _Told:
             click.echo(whole_text(self.experiment.planned, seconds))
 
 
-@main.command(name="import")
+@main.command(name="import", short_help="Take in repeats measured elsewhere.")
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--experiment", required=True, metavar="ID", help="Which experiment the rows are repeats of.")
 @click.option("--arm", metavar="ID", help="The arm of rows that name none.")

@@ -79,8 +79,9 @@ def write_starter(folder: Path) -> list[Path]:
     problems = [_in_the_way(folder / path) for path in files if (folder / path).exists()]
     if problems:
         raise StudyError(problems)
-    for path, text in files.items():
+    for path in files:
         (folder / path).parent.mkdir(exist_ok=True)
+    for path, text in files.items():
         with (folder / path).open("x", encoding="utf-8") as stream:
             stream.write(text)
     return list(files)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.regions import describe
-from pytest_prereg.report.columns import wrapped
+from pytest_prereg.report.columns import padded, width_of, wrapped
 from pytest_prereg.report.numbers import short, suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
     from pytest_prereg.evidence.sessions import SessionFile
@@ -33,8 +33,8 @@ def registered_lines(
     width: int = 80,
 ) -> list[str]:
     """Return how a prediction will be decided: what is estimated, from what, by which rule."""
-    rule = f"{decision_rule(prediction, *regions)}; {'; '.join(_power(design))}"
-    texts = (estimand(prediction, experiment), rule)
+    power = "; ".join(_power(design))
+    texts = (estimand(prediction, experiment), decision_rule(prediction, *regions), power)
     below = (line for text in texts for line in wrapped(text, width - _INDENT))
     return [f"{'registered':<{_INDENT}}{prediction.id}", *(" " * _INDENT + line for line in below)]
 
@@ -59,13 +59,15 @@ def _repeats(prediction: Prediction, experiment: Experiment) -> str:
         return f"over {planned[0]} repeats"
     if experiment.pairing == "block":
         return f"paired over {min(planned)} blocks"
-    return f"over {planned[0]} and {planned[1]} repeats"
+    return f"over {planned[0]} and {planned[1]} repeats, unpaired"
 
 
 def decision_rule(prediction: Prediction, predicts: Region, falsifier: Region) -> str:
     """Return the rule in a sentence: where the interval must lie for each verdict."""
-    interval = f"whole {prediction.confidence * 100:g} % interval"
-    return f"supported if the {interval} is {_lying(predicts)}, refuted if it is {_lying(falsifier)}"
+    level = f"{prediction.confidence * 100:g} %"
+    return (
+        f"supported: whole {level} interval {_lying(predicts)}; refuted: whole interval {_lying(falsifier)}"
+    )
 
 
 def _lying(region: Region) -> str:
@@ -89,17 +91,28 @@ def _chance(probability: float) -> str:
     return {"1.00": "> 0.99", "0.00": "< 0.01"}.get(text, text)
 
 
-def repeat_line(experiment: Experiment, started: Started, finished: Finished, *, arms: Sequence[str]) -> str:
-    """Return what a tried repeat recorded: ``sorted   t_sort 0.0021 s``, or why it failed."""
-    label = max((len(arm) for arm in arms), default=0)
+def repeat_lines(
+    experiment: Experiment, started: Started, finished: Finished, *, arms: Sequence[str], width: int = 80
+) -> list[str]:
+    """Return what a tried repeat recorded: ``sorted   t_sort 0.0021 s``, and that it failed if it did."""
     values = [
         f"{name} {value_text(finished.values[name], metric)}"
         for name, metric in experiment.metrics.items()
         if name in finished.values
     ]
     failure = [f"FAILED: {finished.cause}"] if finished.cause else []
-    head = f"{started.arm:<{label}}   " if label else ""
-    return head + "   ".join([*values, *failure])
+    label = max((width_of(arm) + 3 for arm in arms if arm), default=0)
+    return _beside(padded(started.arm, label), [*values, *failure], width)
+
+
+def _beside(label: str, items: Iterable[str], width: int) -> list[str]:
+    """Return the items in as many lines as they need beside the label, none of them broken."""
+    lines = [label]
+    for item in items:
+        if width_of(lines[-1]) + width_of(item) > width and lines[-1].strip() not in ("", label.strip()):
+            lines.append(" " * width_of(label))
+        lines[-1] += f"{item}   "
+    return [line.rstrip() for line in lines]
 
 
 def value_text(value: Value, metric: Metric) -> str:
