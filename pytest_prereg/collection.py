@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -35,12 +35,9 @@ class StudyFile(pytest.File):
             yield RemovedItem.from_parent(self, name=name)
 
 
-class PredictionFailed(Exception):  # noqa: N818 - an outcome, not an error
-    """A verdict that fails the run: refuted and not recorded, or no longer the recorded one."""
-
-
-class IntegrityError(Exception):
-    """Evidence altered, a record that does not follow, or a finding that ``--prereg-locked`` refuses."""
+def fail(text: str) -> NoReturn:
+    """Fail with ``text`` alone: in setup it is an error, in the call a failure; neither shows a traceback."""
+    pytest.fail(text, pytrace=False)
 
 
 class PredictionItem(pytest.Item):
@@ -58,10 +55,13 @@ class PredictionItem(pytest.Item):
 
     def setup(self) -> None:
         """Measure what is missing, judge, and refuse what can't be trusted."""
-        self.assessment = self.run.assess(self.prediction)
+        try:
+            self.assessment = self.run.assess(self.prediction)
+        except PreregError as error:
+            fail(str(error))
         self.user_properties.extend(self.run.properties(self.assessment))
         if problems := self.run.refusals(self.assessment):
-            raise IntegrityError("\n".join(str(problem) for problem in problems))
+            fail("\n".join(str(problem) for problem in problems))
 
     def runtest(self) -> None:
         """Turn the verdict into an outcome."""
@@ -71,19 +71,9 @@ class PredictionItem(pytest.Item):
         if assessment.judgement is None:
             pytest.skip(f"pending: {assessment.pending}")
         if self.run.fails(assessment):
-            raise PredictionFailed(self.run.explain(assessment))
+            fail(self.run.explain(assessment))
         if assessment.judgement.verdict == "inconclusive":
             pytest.skip(f"inconclusive: {self.run.reason(assessment)}")
-
-    def repr_failure(
-        self,
-        excinfo: pytest.ExceptionInfo[BaseException],
-        style: Any = None,
-    ) -> Any:
-        """Show a verdict or a problem as text; a bug keeps its traceback."""
-        if isinstance(excinfo.value, (PredictionFailed, IntegrityError, PreregError)):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Point at the prediction's line in the TOML file."""
@@ -101,16 +91,14 @@ class RemovedItem(pytest.Item):
             path=self.path.name,
             advice="Put it back; what was registered stays, whatever its verdict.",
         )
-        raise IntegrityError(str(problem))
+        fail(str(problem))
 
     def runtest(self) -> None:
         """Do nothing: setup refuses."""
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show the problem as text."""
-        if isinstance(excinfo.value, IntegrityError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Name the prediction; it has no line any more."""
+        return self.path, None, self.name
 
 
 class UnaskedFile(pytest.File):

@@ -104,19 +104,18 @@ class StudyRun:
             detail=judgement.detail if judgement else assessment.pending,
         )
 
-    def replication_lines(self, assessment: Assessment, width: int, *, unicode: bool) -> list[str]:
-        """Later series of a claim that is decided, listed beside it."""
-        lines = []
+    def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:
+        """Later series of a claim that is decided, by number: shown beside its verdict, never in its place."""
         for replication in assessment.replications:
+            flags = tuple(flag for flag in assessment.flags if flag == "imported")
             later = msgspec.structs.replace(
-                assessment, judgement=replication.judgement, series=replication.series, entry=None
+                assessment,
+                judgement=replication.judgement,
+                series=replication.series,
+                entry=None,
+                flags=flags,
             )
-            shown = msgspec.structs.replace(
-                self.shown(later), detail=later.judgement.detail if later.judgement else None
-            )
-            lines.append(f"   series {replication.series} of {assessment.series_count}, a replication:")
-            lines.extend(verdict_lines([shown], width, unicode=unicode))
-        return lines
+            yield replication.series, self.shown(later)
 
     def properties(self, assessment: Assessment) -> list[tuple[str, object]]:
         """JUnit properties of the item."""

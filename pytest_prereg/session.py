@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from pytest_prereg.audit.assess import Assessment
+    from pytest_prereg.report.terminal import Shown
 
 WORDS = {
     Verdict.SUPPORTED: ("passed", "+", ("SUPPORTED", {"green": True})),
@@ -185,9 +186,19 @@ class PreregSession:
             return self._advice()
         board = scoreboard([one.record for one in shown], width, unicode=unicode)
         lines = [*board[:1], *verdict_lines(shown, width, unicode=unicode)]
-        for run, assessment in self.assessments.values():
-            lines.extend(run.replication_lines(assessment, width, unicode=unicode))
+        lines.extend(self._replications(width, unicode=unicode))
         return [*lines, *board[1:], *self._advice()]
+
+    def _replications(self, width: int, *, unicode: bool) -> list[str]:
+        by_series: dict[int, list[Shown]] = {}
+        for run, assessment in self.assessments.values():
+            for number, shown in run.replications(assessment):
+                by_series.setdefault(number, []).append(shown)
+        lines = []
+        for number, several in sorted(by_series.items()):
+            lines.append(f"series {number}, a replication:")
+            lines.extend(verdict_lines(several, width, unicode=unicode))
+        return lines
 
     def _advice(self) -> list[str]:
         lines = list(self.written)
