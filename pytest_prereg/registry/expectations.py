@@ -64,20 +64,31 @@ def pattern_of(kind: Any) -> str | None:
 
 
 def wanted(kind: Any) -> str:
-    """``"text or a list of texts"``: what a value of this kind looks like."""
-    words = list(dict.fromkeys(_words(member) for member in plain(kind)))
+    """``"a whole number of at least 1 or a table"``: what a value of this kind looks like."""
+    words = list(dict.fromkeys(_words(member) for member in _members(kind)))
     if "a number" in words and "a whole number" in words:
         words.remove("a whole number")
-    limits = [limit for meta in _metas(kind) for limit in _limits(meta)]
-    return " or ".join(words) + (" " + " and ".join(limits) if limits else "")
+    return " or ".join(words)
+
+
+def _members(kind: Any) -> Iterator[Any]:
+    """The types that a union offers, without ``None``, annotations kept."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        for member in typing.get_args(kind):
+            yield from _members(member)
+    elif kind is not type(None):
+        yield kind
 
 
 def _words(kind: Any) -> str:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        limits = " and ".join(limit for meta in _metas(kind) for limit in _limits(meta))
+        return f"{_words(arguments[0])} {limits}"
     if origin is typing.Literal:
         return listed((str(choice) for choice in arguments), "or")
     if origin is list:
-        return f"a list of {wanted(arguments[0]).removeprefix('a ')}s".replace("texts", "text")
+        return f"a list of {_WORDS.get(next(plain(arguments[0])), 'values').removeprefix('a ')}"
     if origin is tuple:
         return "two numbers, [low, high]"
     return "a table" if origin is dict or table_of(kind) else _WORDS.get(kind, "a value")

@@ -31,6 +31,9 @@ RANGES = {
 }
 """Where a statistic must lie whatever is measured."""
 
+PURE = {("%", "1"): 0.01, ("1", "%"): 100.0}
+"""Factors that need no pint."""
+
 
 def thresholds(prediction: Prediction, unit: str) -> tuple[Region, Region]:
     """What is predicted and what falsifies, in the registered ``unit``.
@@ -102,9 +105,7 @@ def _check_pair(table: PredictionTable, predicts: Region, falsifier: Region, sta
         ("falsifier", table.falsifier, falsifier),
     ):
         if covers(region, everything):
-            raise RefusedError(
-                "PR030", f"{quoted(key)} is {quoted(text)}, which every {statistic} meets"
-            )
+            raise RefusedError("PR030", f"{quoted(key)} is {quoted(text)}, which every {statistic} meets")
         if not overlaps(region, Region(spans=(everything,))):
             raise RefusedError(
                 "PR031", f"{quoted(key)} is {quoted(text)}, which no {statistic} can ever meet"
@@ -122,7 +123,11 @@ def _in_unit(region: Region, bare: str, unit: str) -> Region:
     written = region.unit or bare
     if written == unit:
         return Region(spans=region.spans, unit=unit)
+    return scaled(region, PURE.get((written, unit)) or _ratio(written, unit), unit)
+
+
+def _ratio(written: str, unit: str) -> float:
     from pytest_prereg.registry.dimensions import ratio  # noqa: PLC0415  # pint, where it can't be helped
     from pytest_prereg.registry.unit_text import parse_unit  # noqa: PLC0415
 
-    return scaled(region, ratio(parse_unit(written), parse_unit(unit), written, unit), unit)
+    return ratio(parse_unit(written), parse_unit(unit), written, unit)

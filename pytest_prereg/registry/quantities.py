@@ -88,7 +88,9 @@ def node_text(node: Node) -> str:
     if name.isalpha():
         return f"{name}({', '.join(operands)})"
     inner = [
-        f"({text})" if text.startswith("-") or (isinstance(operand, list) and not operand[0].isalpha()) else text
+        f"({text})"
+        if text.startswith("-") or (isinstance(operand, list) and not operand[0].isalpha())
+        else text
         for operand, text in zip(node[1:], operands, strict=True)
     ]
     return f"{name}{inner[0]}" if len(inner) == 1 else f" {name} ".join(inner)

@@ -35,7 +35,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "ConstantTable": {"source": "Where the number is from."},
     "MetricTable": {
-        "unit": "Unit, such as s, GB/s or token; an unknown name counts things of its own; 1 is a pure number.",
+        "unit": "Unit, such as s, GB/s or token; an unknown name counts its own things; 1 is a pure number.",
         "from": "Where a command's result file has it.",
         "exact": "A count or a deterministic value, which may be the same in every repeat; never a time.",
         "resolution": "Smallest difference that the reading can show.",

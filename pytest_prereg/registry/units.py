@@ -66,15 +66,15 @@ def resolve_unit(
 
 
 def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
-    """The unit that a prediction is registered in, and the factor from the natural unit of what is estimated.
+    """The unit that a prediction is registered in, and the factor from its quantity's natural unit.
 
-    The unit is the prediction's ``unit``, else the one that a region names, else the natural one. The
-    estimate of ``a / b`` is a pure number whatever the quantity is; the factor is for the estimate.
+    The unit is the prediction's ``unit``, else the one that a region names, else the natural one. ``a / b``
+    is registered as a pure number whatever is written: a factor on the values of both arms would cancel.
     """
+    if prediction.contrast is not None and prediction.contrast.operator == "/":
+        estimated_unit(study, prediction)
+        return "1", 1.0
     wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
-    natural = estimated_unit(study, prediction)
-    if natural == "1":
-        return _shown(natural, wanted)
     metrics = study.experiments[prediction.experiment].metrics
     return resolve_unit(prediction.quantity, metrics, study.constants, wanted)
 

