@@ -6,8 +6,6 @@ Nothing is launched that the lock at HEAD does not register, unless exploring wa
 from __future__ import annotations
 
 import os
-import signal
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,11 +20,12 @@ from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
 from pytest_prereg.measure.executors.local import LocalExecutor
+from pytest_prereg.measure.interrupts import sigterm_interrupts
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.schedule import seed_base
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.progress import Progress
@@ -279,21 +278,3 @@ class Campaign:
             if one.number == due.number
         ]
         return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
-
-
-@contextmanager
-def sigterm_interrupts() -> Generator[None]:
-    """Let SIGTERM end a measurement as Ctrl-C does: with the file closed and nothing left running."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -227,6 +227,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     """Run an experiment to see whether it works; what comes out is a pilot, never judged."""
     from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
     from pytest_prereg.measure.executors.local import LocalExecutor  # noqa: PLC0415
+    from pytest_prereg.measure.interrupts import sigterm_interrupts  # noqa: PLC0415
     from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
 
     study = load(file)
@@ -234,7 +235,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     arms = tried_arms(tried, arm)
     head, dirty = head_of(study)
     told = _Told(tried, arms)
-    with LocalExecutor(study, tried) as executor:
+    with sigterm_interrupts(), LocalExecutor(study, tried) as executor:
         planned = dict.fromkeys(arms, count)
         path = pilot(study, tried, executor, planned=planned, head=head, dirty=dirty, observe=told.repeat)
     told.end(shown(path))
