@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,11 +15,19 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["pytester"]
 
-# A busy machine is slow, and that is no property of the code.
-settings.register_profile("busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy-machine")
-
 GIT_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A busy machine is slow, and that is no property of the code.
+
+    ``pytest --prereg`` reads this file too, where nothing but the package itself may be installed.
+    """
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("busy-machine")
 
 
 @dataclass(frozen=True)
