@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,13 @@ def tell(problems: Iterable[Problem]) -> None:
     for problem in problems:
         path = problem.path and shown(Path(problem.path))
         click.echo(str(dataclasses.replace(problem, path=path)), err=True)
+
+
+def say(line: str) -> None:
+    """Print a line, in ASCII where the terminal can't do better."""
+    from pytest_prereg.report.columns import ascii_text, can_draw  # noqa: PLC0415
+
+    click.echo(line if can_draw(sys.stdout.encoding) else ascii_text(line))
 
 
 def _of_system(error: OSError) -> str:
@@ -144,9 +152,9 @@ def init() -> None:
     from pytest_prereg.registry.starter import write_starter  # noqa: PLC0415
 
     written = write_starter(Path())
-    click.echo(f"wrote {', '.join(map(str, written))}")
-    click.echo("try it:    pytest-prereg try sorting")
-    click.echo("register:  pytest-prereg lock")
+    say(f"wrote {', '.join(map(str, written))}")
+    say("try it:    pytest-prereg try sorting")
+    say("register:  pytest-prereg lock")
 
 
 @main.command(short_help="Register what is new.")
@@ -171,7 +179,7 @@ def _check_lock(study: Study) -> None:
     tell(problems)
     if problems:
         raise SystemExit(_EXIT_ERRORS)
-    click.echo(f"all {len(study.predictions)} predictions of {study.id} are registered as they stand")
+    say(f"all {len(study.predictions)} predictions of {study.id} are registered as they stand")
 
 
 def _say_registered(study: Study, found: Review) -> None:
@@ -185,14 +193,12 @@ def _say_registered(study: Study, found: Review) -> None:
         experiment = study.experiments[prediction.experiment]
         regions = (design.predicts, design.falsifier)
         for line in registered_lines(prediction, experiment, regions, design.report, _width()):
-            click.echo(line)
+            say(line)
     tell(registration.removed(study, found.registration))
     if found.registration.new:
-        click.echo(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
+        say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
     else:
-        click.echo(
-            f"nothing new: {len(found.registration.unchanged)} predictions are registered as they stand"
-        )
+        say(f"nothing new: {len(found.registration.unchanged)} predictions are registered as they stand")
 
 
 @main.command(short_help="Register what has changed, with a reason.")
@@ -212,8 +218,8 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     chosen = names or registration.changed_of(study, experiment_of(study, experiment or ""))
     registration.amend_registered(study, chosen, reason)
     for name in chosen:
-        click.echo(f"amended  {name}")
-    click.echo(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
+        say(f"amended  {name}")
+    say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
 
 
 @main.command(name="try", short_help="Run an experiment once, as a pilot.")
@@ -257,7 +263,7 @@ class _Told:
         from pytest_prereg.report.commands import diagnostic_lines, repeat_lines  # noqa: PLC0415
 
         for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=_width()):
-            click.echo(line)
+            say(line)
         if finished.cause:
             self.failed = True
             for line in diagnostic_lines(finished):
@@ -269,10 +275,10 @@ class _Told:
         from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
         from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
 
-        click.echo(f"pilot, never judged; kept in {path}")
+        say(f"pilot, never judged; kept in {path}")
         seconds = whole_duration(self.experiment, self.seconds)
         if seconds is not None and self.experiment.planned:
-            click.echo(whole_text(self.experiment.planned, seconds))
+            say(whole_text(self.experiment.planned, seconds))
 
 
 @main.command(name="import", short_help="Take in repeats measured elsewhere.")
@@ -296,9 +302,9 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
     tell(registration.uncommitted(study, bound))
     head, dirty = head_of(study)
     path = import_file(study, fed, source, predictions=bound, arm=arm, form=format_, head=head, dirty=dirty)
-    click.echo(f"kept in {shown(path)}")
+    say(f"kept in {shown(path)}")
     for line in imported_lines(fed, *series_of(study, fed, path)):
-        click.echo(line)
+        say(line)
 
 
 def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series]:

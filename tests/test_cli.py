@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -337,6 +338,19 @@ class TestTry:
         assert 'no arm "good"' in run("try", "work", "--arm", "good", code=2).stderr
         run("try", "work", "-n", 0, code=2)
 
+    def test_sigterm_closes_the_file_and_leaves_nothing_running(self, measured):
+        body = EXPERIMENT.replace("if broken", "time.sleep(60)\n    if broken")
+        measured.write("experiments/work.py", f"import time\n{body}")
+        command = [sys.executable, "-m", "pytest_prereg", "try", "work", "--arm", "fine"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while not list(measured.path.glob("experiments/evidence/work/*.jsonl")):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.terminate()
+            assert process.wait(timeout=2) == 1
+        (path,) = measured.path.glob("experiments/evidence/work/*.jsonl")
+        assert json.loads(path.read_text().splitlines()[-1])["ended"] == "interrupted"
+
     @pytest.mark.usefixtures("study")
     def test_an_experiment_that_is_fed_by_import_cannot_be_run(self):
         assert "no function to run" in run("try", "runs", code=1).stderr
@@ -482,6 +496,15 @@ class TestErrors:
         monkeypatch.setattr(registration, "register_new", lambda _study: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run("lock")
+
+
+@pytest.mark.usefixtures("study")
+def test_a_terminal_that_knows_only_ascii_is_spared_the_rest(monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    command = [sys.executable, "-m", "pytest_prereg", "lock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "interval <= 0.9" in done.stdout
 
 
 def loaded_after(*arguments):
