@@ -130,8 +130,8 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise StudyError(_unreadable(str(path), None, f"can't be read: {reason}")) from error
-    return parse_lock(text, str(path))
+        raise StudyError(_unreadable(toml.shown(path), None, f"can't be read: {reason}")) from error
+    return parse_lock(text, toml.shown(path))
 
 
 def parse_lock(text: str, path: str) -> Lock:
