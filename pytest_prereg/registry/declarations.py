@@ -43,8 +43,9 @@ class Module(msgspec.Struct, kw_only=True, frozen=True):
     """A module that may declare experiments."""
 
     name: str
-    """Importable, with :attr:`root` first on ``sys.path``."""
+    """Importable once the right folder is first on ``sys.path``."""
     path: Path
+    """Absolute."""
     shown: str
     """The path as people are told it."""
     built_in: bool = False
@@ -65,7 +66,11 @@ def metric(name: str, table: MetricTable) -> Metric:
 
 def read_declarations(module: Module) -> tuple[list[Declared], list[Problem]]:
     """The experiments that a module declares, and all that is wrong with how it declares them."""
-    text = module.path.read_bytes()
+    try:
+        text = module.path.read_bytes()
+    except OSError as error:
+        message = f"{quoted(module.name)} can't be read: {error.strerror}"
+        return [], [Problem(code="PR041", path=module.shown, message=message)]
     if PACKAGE.encode() not in text:  # spares the parsing of modules that can't declare any
         return [], []
     try:
@@ -156,7 +161,7 @@ class _Reader:
             return None
         source = Source(
             function=self.node.name,
-            path=None if self.module.built_in else self.module.path.resolve(),
+            path=None if self.module.built_in else self.module.path,
             module=self.module.name,
             line=self.node.lineno,
             preload=preload,

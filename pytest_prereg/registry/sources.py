@@ -64,28 +64,33 @@ def _declared_twice(declared: Declared, module: Module, earlier: tuple[Declared,
 
 def _modules(table: StudyTable, folder: Path, problems: list[Problem]) -> Iterator[Module]:
     """Every module that may declare experiments, in a fixed order."""
+    base = folder.resolve()
     seen = set()
     for entry in [DEFAULT_FOLDER] if table.experiments is None else table.experiments:
-        place = _place(folder, entry)
-        if place is None and table.experiments is not None:
-            message = (
-                f"experiments names {quoted(entry)}, and there is no such folder or module beside the file"
-            )
-            problems.append(Problem(code="PR041", path=str(folder), message=message))
+        place = _place(base, entry)
         if place is None:
+            if table.experiments is not None:
+                message = f"experiments names {quoted(entry)}, and there is no such folder or module here"
+                problems.append(Problem(code="PR041", path=str(folder), message=message))
             continue
-        root = folder if place.resolve().is_relative_to(folder.resolve()) else place.parent
-        for path in _python_files(place, folder / table.evidence):
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
-                yield Module(name=_dotted(path, root), path=path, shown=str(path))
+        root = base if place.is_relative_to(base) else place.parent
+        for path in _python_files(place, base / table.evidence):
+            if path not in seen:
+                seen.add(path)
+                name = ".".join(path.relative_to(root).with_suffix("").parts)
+                shown = folder / path.relative_to(base) if root == base else path
+                yield Module(name=name, path=path, shown=str(shown))
 
 
-def _place(folder: Path, entry: str) -> Path | None:
-    """The folder or file that an entry of ``[study].experiments`` means: a path, or a dotted name."""
-    dotted = folder.joinpath(*entry.split("."))
-    candidates = (folder / entry, dotted.with_name(f"{dotted.name}.py"), dotted)
-    return next((path for path in candidates if path.is_dir() or path.is_file()), None)
+def _place(base: Path, entry: str) -> Path | None:
+    """The folder or file that an entry of ``[study].experiments`` means: a path, or a dotted name.
+
+    Symbolic links are left as they are: a module is imported under the name that leads to it.
+    """
+    dotted = base.joinpath(*entry.split("."))
+    candidates = (base / entry, dotted.with_name(f"{dotted.name}.py"), dotted)
+    found = (Path(os.path.normpath(path)) for path in candidates if path.is_dir() or path.is_file())
+    return next(found, None)
 
 
 def _python_files(place: Path, evidence: Path) -> Iterator[Path]:
@@ -94,14 +99,9 @@ def _python_files(place: Path, evidence: Path) -> Iterator[Path]:
         yield place
         return
     for parent, folders, files in os.walk(place):
-        here = place / parent
+        here = Path(parent)
         folders[:] = sorted(name for name in folders if name[0] not in "._" and here / name != evidence)
         yield from (here / name for name in sorted(files) if name.endswith(".py") and name[0] not in "._")
-
-
-def _dotted(path: Path, root: Path) -> str:
-    parts = path.resolve().relative_to(root.resolve()).with_suffix("").parts
-    return ".".join(parts)
 
 
 def import_root(source: Source) -> Path | None:
@@ -139,7 +139,8 @@ def _scope(source: Source, folder: Path) -> Scope:
     root = import_root(source) or folder
     repository = repository_root(root / DEFAULT_FOLDER)
     of_repository = (repository, repository / "src") if repository else ()
-    return Scope(roots=tuple(dict.fromkeys([root, folder, *of_repository])), within=repository or root)
+    roots = tuple(dict.fromkeys([root, folder, *of_repository]))
+    return Scope(roots=roots, within=repository or root.resolve())
 
 
 def _graph(source: Source, scope: Scope) -> list[Any]:
@@ -149,7 +150,7 @@ def _graph(source: Source, scope: Scope) -> list[Any]:
     """
     assert source.path is not None
     start = resolve(Imported(level=0, name=source.module), source.path, scope)
-    met = list(dict.fromkeys([source.path, *start]))
+    met = list(dict.fromkeys([source.path.resolve(), *start]))
     graph = []
     for path in met:  # grows on the way
         text = path.read_bytes()
