@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -204,7 +205,12 @@ class StudyState:
     def altered(self, series: Series) -> tuple[Problem, ...]:
         """What shows that evidence of the series was changed, or that a file it knew of is gone."""
         files = [file for file in self.files[series.experiment] if file.path.name in series.sessions]
-        return (*(problem for file in files for problem in file.problems), *self.broken_links)
+        gone = (
+            problem
+            for problem in self.broken_links
+            if problem.path and Path(problem.path).parent.name == series.experiment
+        )
+        return (*(problem for file in files for problem in file.problems), *gone)
 
     def why_pending(self, prediction: Prediction) -> str:
         """One line for people: what is missing."""
