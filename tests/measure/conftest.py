@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 from textwrap import indent
@@ -111,7 +112,11 @@ def job(executor: LocalExecutor, *, arm: str | None = None, index: int = 1, **fi
 
 
 @pytest.fixture
-def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
+def laboratory(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Laboratory]:
+    # The output of a repeat that failed is kept; pytest removes it in time.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("tmp")))
     made = Laboratory(tmp_path)
     yield made
     made.close()

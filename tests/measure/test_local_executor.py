@@ -227,8 +227,6 @@ def test_the_output_of_a_failure_is_kept_until_someone_has_looked(laboratory, ma
     executor.run(make_job(executor))
     executor.close()
     assert [file.read_text() for file in folder.iterdir()] == ["why\n"]
-    (folder / "1.log").unlink()
-    folder.rmdir()
 
 
 def test_diagnostics_may_be_anything(laboratory):
