@@ -21,6 +21,7 @@ from pytest_prereg.registry.lock_file import (
 )
 from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
 from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.toml import shown
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def amend(lock: Lock, study: Study, ids: Iterable[str], reason: str, *, at: str 
         keys = current.differences(study.predictions[name], entry)
         if not keys:
             message = f"{quoted(name)} is what was registered, so there is nothing to amend"
-            problems.append(Problem(code="PR105", path=str(study.path), message=message))
+            problems.append(Problem(code="PR105", path=shown(study.path), message=message))
         changed[name] = current.amended(study.predictions[name], entry, keys, reason)
     if problems:
         raise StudyError(problems)
@@ -145,14 +146,14 @@ def _not_amendable(name: str, study: Study, lock: Lock) -> Problem | None:
         message = f"{quoted(name)} is withdrawn; register a new prediction instead"
     else:
         return None
-    return Problem(code="PR007", path=str(study.path), message=message)
+    return Problem(code="PR007", path=shown(study.path), message=message)
 
 
 def _entries(study: Study, lock: Lock | None) -> dict[str, LockEntry]:
     if lock is not None and lock.study != study.id:
         message = f"it registers study {quoted(lock.study)}, and this is study {quoted(study.id)}"
         advice = "A study keeps its id for life: the order of registration and evidence is kept by it."
-        raise StudyError(Problem(code="PR011", path=str(study.lock_path), message=message, advice=advice))
+        raise StudyError(Problem(code="PR011", path=shown(study.lock_path), message=message, advice=advice))
     return lock.predictions if lock is not None else {}
 
 
@@ -197,7 +198,7 @@ class _Current:
     def _refused(self, prediction: Prediction, refusal: RefusedError) -> Problem:
         return Problem(
             code=refusal.code,
-            path=str(self.study.path),
+            path=shown(self.study.path),
             line=prediction.line,
             message=f"prediction {quoted(prediction.id)}: {refusal}",
             advice=refusal.advice,
@@ -219,7 +220,7 @@ class _Current:
             Problem(
                 code=code,
                 message=f"{quoted(prediction.id)} {difference.format(experiment=experiment)}",
-                path=str(self.study.path),
+                path=shown(self.study.path),
                 line=prediction.line,
                 advice=advice,
             )

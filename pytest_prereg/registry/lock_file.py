@@ -12,18 +12,18 @@ import json
 import os
 import re
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import tomli_w
 
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.registry import toml
 from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.toml import read, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pytest_prereg.registry.positions import Positions
 
@@ -130,8 +130,8 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise StudyError(_unreadable(toml.shown(path), None, f"can't be read: {reason}")) from error
-    return parse_lock(text, toml.shown(path))
+        raise StudyError(_unreadable(shown(path), None, f"can't be read: {reason}")) from error
+    return parse_lock(text, shown(path))
 
 
 def parse_lock(text: str, path: str) -> Lock:
@@ -139,7 +139,7 @@ def parse_lock(text: str, path: str) -> Lock:
 
     Args:
         text: The whole file.
-        path: How messages name it.
+        path: The file, for messages.
 
     Raises:
         StudyError: Everything that is wrong: conflict markers (PR010), a key or an id given twice (PR002),
@@ -149,9 +149,9 @@ def parse_lock(text: str, path: str) -> Lock:
         data = tomllib.loads(text)
         lock = msgspec.convert(data, Lock)
     except (ValueError, RecursionError):
-        raise StudyError(_problems(text, path)) from None
+        raise StudyError(_problems(text, shown(Path(path)))) from None
     if lock.version != VERSION:
-        raise StudyError(_problems(text, path))
+        raise StudyError(_problems(text, shown(Path(path))))
     return lock
 
 
@@ -174,7 +174,7 @@ def write_lock(path: Path, lock: Lock) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         message = f"the lock can't be written: {error.strerror}"
-        raise StudyError(Problem(code="PR011", path=str(path), message=message)) from error
+        raise StudyError(Problem(code="PR011", path=shown(path), message=message)) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -194,7 +194,7 @@ def _unreadable(path: str, line: int | None, message: str, advice: str | None = 
 def _problems(text: str, path: str) -> list[Problem]:
     """Everything that is wrong with a lock that could not be read in one go."""
     try:
-        data, positions, _ = toml.read(text, path)
+        data, positions, _ = read(text, path)
     except StudyError as error:
         return [_of_text(error.problems[0], path)]
     version = data.get("version", VERSION)
