@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
+from json.encoder import encode_basestring
 from typing import Any
+
+_LITERALS = {None: "null", True: "true", False: "false"}
 
 _PLAIN_LOW, _PLAIN_HIGH = -6, 21
 """Decimal exponents between which ECMAScript writes a number without an exponent."""
@@ -24,16 +26,16 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     if isinstance(value, str):
-        return _string(value)
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool):
+        return _LITERALS[value]
     if isinstance(value, int | float):
         return number(value)
     if isinstance(value, list | tuple):
         return f"[{','.join(map(_text, value))}]"
     if isinstance(value, dict):
-        members = (f"{_string(key)}:{_text(value[key])}" for key in sorted(value, key=_utf_16))
+        members = (f"{encode_basestring(key)}:{_text(value[key])}" for key in sorted(value, key=_utf_16))
         return f"{{{','.join(members)}}}"
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
@@ -41,10 +43,6 @@ def _text(value: Any) -> str:
 def _utf_16(key: str) -> bytes:
     """Members are sorted by UTF-16 code units, which differs from code points above U+FFFF."""
     return key.encode("utf-16-be")
-
-
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def number(value: float) -> str:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -108,14 +109,20 @@ def render_lock(lock: Lock) -> str:
 
 def _stated(entry: msgspec.Struct) -> dict[str, Any]:
     stated = {}
-    for field in msgspec.structs.fields(entry):
-        value = getattr(entry, field.name)
-        if value == field.default:
+    for name, key, default in _keys(type(entry)):
+        value = getattr(entry, name)
+        if value == default:
             continue
         if isinstance(value, tuple):
             value = [_stated(each) if isinstance(each, msgspec.Struct) else each for each in value]
-        stated[field.encode_name] = _stated(value) if isinstance(value, msgspec.Struct) else value
+        stated[key] = _stated(value) if isinstance(value, msgspec.Struct) else value
     return stated
+
+
+@cache
+def _keys(kind: type[msgspec.Struct]) -> list[tuple[str, str, Any]]:
+    """Attribute, key and default of every field of a table, in the order in which they are written."""
+    return [(field.name, field.encode_name, field.default) for field in msgspec.structs.fields(kind)]
 
 
 def read_lock(path: Path) -> Lock | None:
