@@ -33,7 +33,7 @@ class StudyRun:
 
     def assess(self, prediction: Prediction) -> Assessment:
         """Measure the prediction's experiment if that is due and allowed, then judge."""
-        if self.mode.measure:
+        if self.mode.measure and not self.state.spoiled(prediction.experiment):
             self.campaign.measure(prediction)
         assessment = self.state.assess(prediction)
         refused = self.campaign.refused.get(prediction.id)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pytest_prereg.audit.committed import check_committed
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
 from pytest_prereg.errors import Problem
@@ -110,7 +111,7 @@ class StudyState:
             name: assemble(experiment, self.files.get(name, []))
             for name, experiment in self.study.experiments.items()
         }
-        self.broken_links = check_links([file for files in self.files.values() for file in files])
+        self.broken = self._broken()
         self.__dict__.pop("orders", None)
 
     @cached_property
@@ -176,7 +177,7 @@ class StudyState:
         """
         series = self.deciding(prediction)
         terms = self.terms(prediction)
-        altered = self.altered(series) if series else ()
+        altered = self.altered(prediction.experiment, series)
         judgement = self._judge(prediction, series, terms, altered) if series else None
         digest = evidence_digest(series, judgement.repeats) if series and judgement else None
         order = self.orders[prediction.id]
@@ -202,15 +203,28 @@ class StudyState:
             replications=tuple(self._replications(prediction, series, terms)),
         )
 
-    def altered(self, series: Series) -> tuple[Problem, ...]:
-        """What shows that evidence of the series was changed, or that a file it knew of is gone."""
-        files = [file for file in self.files[series.experiment] if file.path.name in series.sessions]
-        gone = (
-            problem
-            for problem in self.broken_links
-            if problem.path and Path(problem.path).parent.name == series.experiment
-        )
-        return (*(problem for file in files for problem in file.problems), *gone)
+    def altered(self, experiment: str, series: Series | None) -> tuple[Problem, ...]:
+        """What shows that evidence of the series was changed, or that evidence of the experiment is gone.
+
+        A file that does not say what it belongs to may belong to any series.
+        """
+        sessions = series.sessions if series else ()
+        files = [file for file in self.files[experiment] if not file.header or file.path.name in sessions]
+        return (*(problem for file in files for problem in file.problems), *self._gone(experiment))
+
+    def spoiled(self, experiment: str) -> bool:
+        """Whether anything of the experiment's evidence is altered or gone: then no more is bought."""
+        return bool(self._gone(experiment)) or any(file.problems for file in self.files[experiment])
+
+    def _gone(self, experiment: str) -> list[Problem]:
+        return [one for one in self.broken if one.path and Path(one.path).parent.name == experiment]
+
+    def _broken(self) -> list[Problem]:
+        """Return a problem for each file that git, or a later file, knows otherwise than it is now."""
+        known = check_committed(self.repository, self.study.evidence_folder)
+        paths = {problem.path for problem in known}
+        linked = check_links([file for files in self.files.values() for file in files])
+        return [*known, *(problem for problem in linked if problem.path not in paths)]
 
     def why_pending(self, prediction: Prediction) -> str:
         """One line for people: what is missing."""
@@ -267,7 +281,7 @@ class StudyState:
         return [
             Replication(
                 series=series.number,
-                judgement=self._judge(prediction, series, terms, self.altered(series)),
+                judgement=self._judge(prediction, series, terms, self.altered(series.experiment, series)),
             )
             for series in later
         ]

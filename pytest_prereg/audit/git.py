@@ -119,6 +119,12 @@ class Repository:
         listed = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
         return [os.fsdecode(name) for name in listed.split(b"\0") if name]
 
+    def blobs_at(self, revision: str, folder: str) -> dict[str, str]:
+        """Name of the content of every file below a folder at a revision, by path from the root."""
+        listed = self._git("ls-tree", "-r", "-z", "--full-tree", revision, "--", f":(literal){folder}/")
+        entries = (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
+        return {os.fsdecode(path): what.split()[2].decode("ascii") for what, _, path in entries}
+
     def names(self, questions: Iterable[str]) -> Iterator[str | None]:
         """Object names of revisions (``HEAD^{commit}``, ``main:a/b``), in one process; else ``None``."""
         asked = list(questions)

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click.testing
@@ -23,6 +22,7 @@ from pytest_prereg import cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 STUDY = """\
 [study]

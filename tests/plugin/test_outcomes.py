@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -128,7 +126,7 @@ def test_evidence_removed_after_recording_is_an_error(at_stage, judge):
 
     result = judge(project)
 
-    result.stdout.fnmatch_lines(["*PR207: the evidence of the recorded verdict of \"below-two\"*is gone*"])
+    result.stdout.fnmatch_lines(['*PR207: the evidence of the recorded verdict of "below-two"*is gone*'])
     assert outcomes(result) == {"errors": 3, "pending": 1}
     assert result.ret == 1
 
@@ -151,7 +149,9 @@ def test_a_verdict_edited_in_the_lock_is_an_error(at_stage, judge):
     result = judge(project, "-k", "above-two")
 
     result.stdout.fnmatch_lines(
-        ["*predictions.lock: PR211: the recorded verdict of \"above-two\", \"supported\", does not follow*refuted*"]
+        [
+            '*predictions.lock: PR211: the recorded verdict of "above-two", "supported", does not follow*refuted*'
+        ]
     )
     assert (outcomes(result), result.ret) == ({"errors": 1, "deselected": 3}, 1)
 
@@ -164,3 +164,48 @@ def test_a_number_edited_in_the_lock_is_an_error(at_stage, judge):
 
     result.stdout.fnmatch_lines(["*PR211: *"])
     assert outcomes(result) == {"errors": 1, "deselected": 3}
+
+
+def test_removing_committed_evidence_does_not_buy_another_try(at_stage, judge):
+    project = at_stage("measurable")
+    judge(project)
+    project.commit("Evidence")
+    for file in project.evidence("work"):
+        file.unlink()
+
+    result = judge(project)
+
+    result.stdout.fnmatch_lines(
+        ["predictions.toml E*", '*PR207: evidence "work/*" is gone', "*git checkout HEAD -- *"]
+    )
+    assert project.repeats_run() == 6
+
+
+def test_evidence_rewritten_as_a_whole_is_found_out_by_its_commit(at_stage, judge):
+    project = at_stage("judged")
+    (file,) = project.evidence()
+    text = (project.path / "rows.csv").read_text()
+    file.unlink()
+    project.git("rm", "-rq", "--cached", "experiments")
+    (project.path / "rows.csv").write_text(text.replace("1.12", "9.12"))
+    project.done("import", "rows.csv", "--experiment", "rows")
+    (again,) = project.evidence()
+    again.rename(file)
+
+    result = judge(project, "-k", "below-two")
+
+    result.stdout.fnmatch_lines(['*PR207: evidence "rows/*" is not what was committed'])
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"\x00\xff\xfe binary\n", b"not json\n"])
+def test_evidence_that_does_not_say_what_it_is_is_an_error_and_not_missing(at_stage, judge, damage):
+    project = at_stage("registered")
+    project.done("import", "rows.csv", "--experiment", "rows")
+    (file,) = project.evidence()
+    _, _, rest = file.read_bytes().partition(b"\n")
+    file.write_bytes(damage + rest)
+
+    result = judge(project)
+
+    result.stdout.fnmatch_lines(["predictions.toml EEE.*", "*PR207: *"])
+    assert outcomes(result) == {"errors": 3, "pending": 1}
