@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.errors import MeasureError, Problem, UsageError
+from pytest_prereg.errors import PreregError, Problem, UsageError
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.model import Finished, Header, Series
@@ -67,7 +67,7 @@ class Campaign:
         self.progress = progress
         self.measured: dict[str, Due] = {}
         self.refused: dict[str, Problem] = {}
-        self._failed: dict[str, MeasureError] = {}
+        self._failed: dict[str, PreregError] = {}
         self._announced: set[str] = set()
 
     def measure(self, prediction: Prediction) -> None:
@@ -79,17 +79,16 @@ class Campaign:
             KeyboardInterrupt: the run was interrupted, also by SIGTERM; what had finished is kept.
         """
         name = prediction.experiment
-        if name in self._failed:
-            raise self._failed[name]
-        if name in self.measured:
+        failed = self._failed.get(name)
+        if (name in self.measured and failed is None) or self.due(prediction) is None:
             return
-        due = self.due(prediction)
-        if due is not None:
-            try:
-                self._run(prediction)
-            except MeasureError as error:
-                self._failed[name] = error
-                raise
+        if failed is not None:
+            raise failed
+        try:
+            self._run(prediction)
+        except PreregError as error:
+            self._failed[name] = said_before(error)
+            raise
 
     def due(self, prediction: Prediction) -> Due | None:
         """The series that the prediction waits for, or ``None``: nothing is missing, or nothing may run."""
@@ -278,3 +277,8 @@ class Campaign:
             if one.number == due.number
         ]
         return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
+
+
+def said_before(error: PreregError) -> PreregError:
+    """Return the error for the experiment's other predictions: what is wrong, without the advice again."""
+    return type(error)([replace(problem, advice=None) for problem in error.problems])

@@ -11,7 +11,7 @@ from pytest_prereg.errors import PreregError, Problem
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_prereg.audit.assess import Assessment
     from pytest_prereg.outcomes import StudyRun
@@ -55,13 +55,17 @@ class PredictionItem(pytest.Item):
 
     def setup(self) -> None:
         """Measure what is missing, judge, and refuse what can't be trusted."""
+        if problems := self._assess():
+            fail("\n".join(map(str, problems)))
+
+    def _assess(self) -> Sequence[Problem]:
+        """Measure and judge; return what forbids an outcome."""
         try:
             self.assessment = self.run.assess(self.prediction)
         except PreregError as error:
-            fail(str(error))
+            return error.problems
         self.user_properties.extend(self.run.properties(self.assessment))
-        if problems := self.run.refusals(self.assessment):
-            fail("\n".join(str(problem) for problem in problems))
+        return self.run.refusals(self.assessment)
 
     def runtest(self) -> None:
         """Turn the verdict into an outcome."""

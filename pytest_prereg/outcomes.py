@@ -8,8 +8,10 @@ import msgspec
 
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.errors import Problem
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.judge.model import Verdict
+from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.measure.failures import account
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.report.records import Record, judged_record, pending_record
 from pytest_prereg.report.terminal import Shown, verdict_lines
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
     from pytest_prereg.campaign import Campaign
     from pytest_prereg.mode import Mode
     from pytest_prereg.registry.model import Prediction
+
+FAILURES = {
+    Reason.INFRASTRUCTURE: Outcome.INFRASTRUCTURE,
+    Reason.TASK_FAILED: Outcome.TASK_FAILED,
+    Reason.EXCLUDED: Outcome.INVALID,
+    Reason.N_TOO_SMALL: Outcome.INVALID,
+}
+"""How the repeats ended that give a verdict this reason."""
 
 
 class StudyRun:
@@ -81,7 +91,25 @@ class StudyRun:
         judgement = assessment.judgement
         if judgement is None or judgement.reason is None:
             return ""
-        return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
+        detail = self.detail(assessment)
+        return f"{judgement.reason}: {detail}" if detail else str(judgement.reason)
+
+    def detail(self, assessment: Assessment) -> str | None:
+        """Why there is no verdict, or none that decides; where repeats failed, in the words of the first."""
+        judgement = assessment.judgement
+        if judgement is None:
+            return assessment.pending
+        said = self._said(assessment, FAILURES.get(judgement.reason)) if judgement.reason else None
+        return f"{judgement.detail} ({said})" if said else judgement.detail
+
+    def _said(self, assessment: Assessment, outcome: Outcome | None) -> str | None:
+        """What the first repeat of this outcome said of itself."""
+        prediction = assessment.prediction
+        every = self.state.series[prediction.experiment]
+        repeats = next(series.repeats for series in every if series.number == assessment.series)
+        ended = (one for one in repeats if one.outcome is outcome and one.arm in prediction.arms)
+        first = next(ended, None)
+        return account(first, self.state.files[prediction.experiment]) if first else None
 
     def explain(self, assessment: Assessment) -> str:
         """What a failed prediction shows in the failures section."""
@@ -96,16 +124,15 @@ class StudyRun:
 
     def shown(self, assessment: Assessment) -> Shown:
         """What the terminal report needs of one prediction."""
-        judgement = assessment.judgement
         return Shown(
             record=record_of(assessment),
             predicts=assessment.predicts,
             falsifier=assessment.falsifier,
-            detail=judgement.detail if judgement else assessment.pending,
+            detail=self.detail(assessment),
         )
 
     def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:
-        """Later series of a claim that is decided, by number: shown beside its verdict, never in its place."""
+        """Later series of a claim that is decided, by number: shown beside its verdict, not in its place."""
         for replication in assessment.replications:
             flags = tuple(flag for flag in assessment.flags if flag == "imported")
             later = msgspec.structs.replace(

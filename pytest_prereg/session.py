@@ -184,10 +184,9 @@ class PreregSession:
         shown = [run.shown(assessment) for run, assessment in self.assessments.values()]
         if not shown:
             return self._advice()
-        board = scoreboard([one.record for one in shown], width, unicode=unicode)
-        lines = [*board[:1], *verdict_lines(shown, width, unicode=unicode)]
-        lines.extend(self._replications(width, unicode=unicode))
-        return [*lines, *board[1:], *self._advice()]
+        above, below = scoreboard([one.record for one in shown], width, unicode=unicode)
+        verdicts = verdict_lines(shown, width, unicode=unicode)
+        return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]
 
     def _replications(self, width: int, *, unicode: bool) -> list[str]:
         by_series: dict[int, list[Shown]] = {}

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 _VERDICTS = ("supported", "refuted", "inconclusive")
 
 
-def scoreboard(records: Sequence[Record], width: int = 80, *, unicode: bool = True) -> list[str]:
-    """Return the line above the verdicts and those below, none wider than ``width``.
+def scoreboard(
+    records: Sequence[Record], width: int = 80, *, unicode: bool = True
+) -> tuple[list[str], list[str]]:
+    """Return the lines above the verdicts and those below, none wider than ``width``.
 
     Above: how many are registered, judged, pending. Below: what the counts leave out or rest on.
     """
-    heading = " · ".join(_counts(records))
-    notes = " · ".join(_notes(records))
-    lines = [*_ruled(heading, width), *wrapped(notes, width)]
-    return lines if unicode else [ascii_text(line) for line in lines]
+    text = str if unicode else ascii_text
+    above = _ruled(" · ".join(_counts(records)), width)
+    below = wrapped(" · ".join(_notes(records)), width)
+    return [text(line) for line in above], [text(line) for line in below]
 
 
 def _counts(records: Sequence[Record]) -> list[str]:

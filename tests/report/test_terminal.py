@@ -133,7 +133,8 @@ MANY = [
 @pytest.mark.parametrize("unicode", [True, False])
 def test_no_line_is_wider_than_the_terminal(width, unicode):
     lines = verdict_lines(MANY, width, unicode=unicode)
-    lines += scoreboard([one.record for one in MANY], width, unicode=unicode)
+    above, below = scoreboard([one.record for one in MANY], width, unicode=unicode)
+    lines += above + below
     assert max(map(width_of, lines)) <= width
 
 
@@ -175,16 +176,24 @@ def test_the_ascii_of_a_text_is_ascii(text):
 
 def test_exploratory_verdicts_are_not_counted():
     records = [judged(), judged(verdict="refuted", standing="exploratory", order="after-evidence"), pending()]
-    first, *rest = scoreboard(records, 100)
-    assert first.endswith(" 3 registered · 1 judged · 1 supported · 0 refuted · 0 inconclusive · 1 pending")
-    assert rest == ["2 of 3 confirmatory · 1 exploratory, not counted · about 0.025 wrong by chance"]
+    (above,), below = scoreboard(records, 100)
+    assert above.endswith(" 3 registered · 1 judged · 1 supported · 0 refuted · 0 inconclusive · 1 pending")
+    assert below == ["2 of 3 confirmatory · 1 exploratory, not counted · about 0.025 wrong by chance"]
 
 
 def test_a_withdrawn_refutation_stays_counted():
     record = msgspec.structs.replace(judged(verdict="refuted"), status="withdrawn")
-    assert "1 refuted" in scoreboard([record])[0]
+    above, _ = scoreboard([record])
+    assert "1 refuted" in above[0]
+
+
+def test_counts_that_need_two_lines_stay_together_above_the_verdicts():
+    above, below = scoreboard([judged()] * 36, 80)
+    assert len(above) == 2
+    assert above[1].endswith("pending")
+    assert below == ["36 of 36 confirmatory · about 0.9 wrong by chance"]
 
 
 def test_imported_and_excluded_are_counted_apart():
-    notes = scoreboard([judged(flags=("imported",), excluded=2)], 100)[-1]
+    _, (notes,) = scoreboard([judged(flags=("imported",), excluded=2)], 100)
     assert "1 imported · 2 repeats excluded" in notes

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.executors.messages import Ready
-from pytest_prereg.measure.executors.text import traceback_tail
+from pytest_prereg.measure.executors.text import headline, traceback_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_prereg.measure.executors.messages import Setup
+
+_OURS = (str(Path(__file__).parent), importlib.__file__, "<frozen ")
+"""How the names of files begin that are in every traceback of an import, and tell nobody anything."""
 
 
 def load(setup: Setup) -> Callable[..., Any]:
@@ -40,8 +43,15 @@ def load(setup: Setup) -> Callable[..., Any]:
 def refusal(setup: Setup, error: BaseException) -> Ready:
     """Return what to tell the executor about a failed import: the error, and where it arose."""
     file, line = _place(setup, error)
-    last = traceback.format_exception_only(error)[-1].strip()
-    return Ready(error=last, traceback=traceback_tail(error, skip=1), file=file, line=line)
+    last = headline(traceback.format_exception_only(error)[-1])
+    return Ready(error=last, traceback=traceback_tail(error, skip=_ours(error)), file=file, line=line)
+
+
+def _ours(error: BaseException) -> int:
+    """Return how many frames of the traceback come before the first module of the user's."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    foreign = (place for place, file in enumerate(files) if not file.startswith(_OURS))
+    return next(foreign, len(files))
 
 
 def _preload(names: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TAIL_BYTES = 4096
+HEADLINE = 200
+"""Characters."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def tail(text: str) -> str:
-    """Return the last ``TAIL_BYTES`` bytes of ``text``, as text that any encoder takes."""
-    return text.encode("utf-8", "replace")[-TAIL_BYTES:].decode("utf-8", "replace").strip()
+    """Return the end of ``text``, as text that any encoder takes and that no terminal obeys."""
+    end = text.encode("utf-8", "replace")[-TAIL_BYTES:].decode("utf-8", "replace")
+    return visible(end.strip())[-TAIL_BYTES:]
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with control characters spelled out, new lines and tabs apart."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def headline(text: str) -> str:
+    """Return the first line of ``text``, cut where it is too long for a message."""
+    first = visible(text.strip().partition("\n")[0])
+    return first if len(first) <= HEADLINE else f"{first[: HEADLINE - 1]}…"
 
 
 def traceback_tail(error: BaseException, *, skip: int = 0) -> str:
