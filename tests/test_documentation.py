@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from pytest_prereg.judge.model import Reason
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 CODE = re.compile(r"\bPR\d{3}\b")
+CAPTIONED = re.compile(r"^```\{code-block\} \S+\n:caption: (\S+)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(?P<language>\S+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="runs in a checkout or an unpacked sdist")
@@ -66,6 +69,29 @@ def test_the_study_in_readme_needs_five_keys():
     study = tomllib.loads(fences(read(ROOT / "README.md"), "toml")[0])
     (prediction,) = study["predictions"].values()
     assert list(prediction) == ["claim", "experiment", "quantity", "predicts", "falsifier"]
+
+
+def lock(folder: Path, files: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest_prereg", "lock"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_study_in_readme_can_be_registered(tmp_path: Path):
+    readme = read(ROOT / "README.md")
+    (toml,), (python,) = fences(readme, "toml"), fences(readme, "python")
+    done = lock(tmp_path, {"predictions.toml": toml, "experiments/step.py": python})
+    assert done.returncode == 0, done.stderr
+    assert "registered  training-is-free" in done.stdout
+
+
+def test_the_study_in_the_quickstart_can_be_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "quickstart.md"))))
+    assert done.returncode == 0, done.stderr
+    assert "registered  order-helps" in done.stdout
 
 
 @pytest.mark.parametrize("estimand", ["median", "proportion"])
