@@ -6,7 +6,6 @@ nothing. It takes one pass over the history, and a handful of processes however 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 EVIDENCE = "*.jsonl"
 LOCKS = "*.lock"
-
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 Digests = dict[str, set[str]]
 """Registration digests by prediction id; more than one where two locks of a tree name the same study."""
@@ -77,8 +74,8 @@ class Past:
         return self._registered[commit].get(prediction, set())
 
     def _present(self, heads: set[str]) -> frozenset[str]:
-        """Those of ``heads`` that are commits here; what is no commit's full name is never asked for."""
-        named = sorted(head for head in heads if _COMMIT.fullmatch(head))
+        """Those of ``heads`` that are commits here, under their full names."""
+        named = sorted(heads)
         answers = self.repository.names(f"{head}^{{commit}}" for head in named)
         return frozenset(head for head, answer in zip(named, answers, strict=True) if head == answer)
 

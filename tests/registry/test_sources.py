@@ -460,6 +460,17 @@ class TestSourceDigest:
         helper.write_text("x = 2")
         assert self.digest(study) != before
 
+    def test_relative_imports_are_relative(self, tmp_path: Path):
+        write(tmp_path, "experiments/deep/step.py", "from .. import helper\n" + STEP)
+        right = write(tmp_path, "experiments/helper.py", "x = 1")
+        wrong = [write(tmp_path, name, "x = 1") for name in ("helper.py", "experiments/deep/helper.py")]
+        before = self.digest(tmp_path)
+        for path in wrong:
+            path.write_text("x = 2")
+        assert self.digest(tmp_path) == before
+        right.write_text("x = 2")
+        assert self.digest(tmp_path) != before
+
     def test_relative_imports_above_the_file_system_are_survived(self, tmp_path: Path):
         write(tmp_path, "experiments/step.py", f"from {'.' * 60} import x\n" + STEP)
         assert self.digest(tmp_path)
