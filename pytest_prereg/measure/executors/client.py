@@ -38,6 +38,7 @@ class ForkServer:
         self.folder = scratch.make()
         self.log = self.folder / scratch.LOG
         self.alive = True
+        self.importing = True
         self.setup = msgspec.structs.replace(setup, folder=str(self.folder), client=os.getpid())
         self.control, other = socket.socketpair()
         with other:
@@ -64,6 +65,7 @@ class ForkServer:
     def wait_until_ready(self, what: str) -> None:
         """Wait for the imports; raise ``MeasureError`` about the experiment ``what`` if they fail."""
         ready = wire.receive(self.control, Ready)
+        self.importing = False
         if ready is None:
             self.alive = False
             raise MeasureError(_not_started(what, self._exit_status(), file_tail(self.log)))
@@ -93,6 +95,8 @@ class ForkServer:
         self.alive = False
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_WR)
+        if self.importing:  # it listens to nothing else
+            self.process.terminate()
 
     def close(self, deadline: float) -> None:
         """Wait until all have stopped, by the monotonic clock until ``deadline``, then kill the server."""

@@ -30,7 +30,7 @@ from pytest_prereg.measure.executors.messages import Ready, Setup
 from pytest_prereg.measure.executors.supervisor import Request, supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 _IMPORTED_EARLY = (linecache, tokenize)
 """What tracebacks load late: by then a module beside the study could have taken the name."""
@@ -58,7 +58,8 @@ def serve(control: socket.socket) -> None:
     if setup is None:
         return
     try:
-        function = loading.load(setup)
+        with _sigterm_stops(setup):
+            function = loading.load(setup)
     except BaseException as error:  # noqa: BLE001
         wire.send(control, loading.refusal(setup, error))
         return
@@ -69,6 +70,24 @@ def serve(control: socket.socket) -> None:
         pass
     # Usually the executor does, but it may have been killed.
     scratch.remove(server.folder)
+
+
+@contextlib.contextmanager
+def _sigterm_stops(setup: Setup) -> Generator[None]:
+    """Let SIGTERM and the death of the executor's process end an import: it may take minutes, or hang."""
+
+    def stop(*_: object) -> None:
+        processes.kill_descendants(STOP_SECONDS)
+        scratch.remove(Path(setup.folder))
+        os._exit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    processes.die_with_parent(setup.client, signal.SIGTERM)
+    try:
+        yield
+    finally:
+        processes.outlive_parent()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _hide_from_collector() -> None:

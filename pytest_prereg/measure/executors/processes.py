@@ -40,6 +40,11 @@ def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
         os.kill(os.getpid(), number)
 
 
+def outlive_parent() -> None:
+    """Receive no signal any more when the parent dies."""
+    _libc.prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
+
+
 def kill_descendants(seconds: float) -> int:
     """Kill and reap all descendants of this process, again until none is left; return how many there were.
 
