@@ -26,6 +26,7 @@ from pytest_prereg.measure.schedule import seed_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.progress import Progress
@@ -67,6 +68,7 @@ class Campaign:
         self.progress = progress
         self.measured: dict[str, Due] = {}
         self.refused: dict[str, Problem] = {}
+        self.outputs: list[Path] = []
         self._failed: dict[str, PreregError] = {}
         self._announced: set[str] = set()
 
@@ -123,6 +125,7 @@ class Campaign:
         files, repeats = self._kept()
         if files:
             lines.append(f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeats kept")
+        lines.extend(f"output of repeats that failed: {folder}" for folder in self.outputs)
         if interrupted:
             return [*lines, "resume:  pytest --prereg   (what is kept is not run again)"]
         changed = [shown(study.lock_path)] * recorded + [shown(study.evidence_folder)] * bool(files)
@@ -234,6 +237,7 @@ class Campaign:
                     )
             finally:
                 executor.close()
+                self.outputs.extend(executor.outputs)
                 state.reread()
 
     def _header(self, experiment: Experiment, due: Due, executor: LocalExecutor) -> Header:

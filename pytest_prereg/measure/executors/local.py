@@ -41,6 +41,8 @@ class LocalExecutor:
         self.folder = study.folder.resolve()
         self.setup = _setup(experiment, experiment.source, self.folder)
         self.environ, self.scrubbed = scrub(os.environ if environ is None else environ)
+        self.outputs: list[Path] = []
+        """Folders with what repeats printed that failed; they outlive the executor."""
         self._servers: dict[frozenset[tuple[str, str]], ForkServer] = {}
 
     def __enter__(self) -> Self:
@@ -80,8 +82,13 @@ class LocalExecutor:
         for server in servers:
             server.hang_up()
         for server in servers:
-            server.close(deadline)
+            self._close(server, deadline)
         self._servers.clear()
+
+    def _close(self, server: ForkServer, deadline: float) -> None:
+        server.close(deadline)
+        if server.folder.exists():
+            self.outputs.append(server.folder)
 
     def _arms(self) -> list[Arm]:
         """Return one arm for each environment."""
@@ -96,7 +103,7 @@ class LocalExecutor:
     def _restarted(self, env: Mapping[str, str]) -> ForkServer:
         dead = self._servers.pop(frozenset(env.items()), None)
         if dead is not None:
-            dead.close(time.monotonic() + CLOSE_SECONDS)
+            self._close(dead, time.monotonic() + CLOSE_SECONDS)
         server = self._server(env)
         server.wait_until_ready(self.experiment.id)
         return server
