@@ -233,3 +233,9 @@ def test_a_forbidden_import_is_found(path: str, source: str):
 )
 def test_an_allowed_import_is_let_through(path: str, source: str):
     assert complaints_about(path, source) == []
+
+
+def test_test_files_have_names_of_their_own():
+    """Folders of tests are no packages, so two files of one name would be one module."""
+    files = [path for path in Path(__file__).parent.rglob("*.py") if path.stem != "conftest"]
+    assert len({path.name for path in files}) == len(files)
