@@ -25,11 +25,12 @@ from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.schedule import seed_base
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.progress import Progress
+    from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction
 
 
@@ -46,6 +47,17 @@ class Due(msgspec.Struct, kw_only=True, frozen=True):
     planned: int
 
 
+def check_executor(name: str | None) -> None:
+    """Refuse an executor that is not built.
+
+    Raises:
+        UsageError: PR008.
+    """
+    if name not in (None, "local"):
+        message = f'executor "{name}" is not there yet; only "local" is'
+        raise UsageError(Problem(code="PR008", message=message))
+
+
 class Campaign:
     """Measures for one study, each experiment at most once in a run."""
 
@@ -55,13 +67,8 @@ class Campaign:
         *,
         fresh: bool = False,
         explore: bool = False,
-        executor: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        if executor not in (None, "local"):
-            raise UsageError(
-                Problem(code="PR008", message=f'executor "{executor}" is not there yet; only "local" is')
-            )
         self.state = state
         self.fresh = fresh
         self.explore = explore
@@ -97,14 +104,15 @@ class Campaign:
         experiment = self.state.study.experiments[prediction.experiment]
         if experiment.kind != "fixture":
             return None
+        complete = [one for one in self.state.series[experiment.id] if one.complete]
+        if not self.fresh and any(self.state.binds(one, prediction) for one in complete):
+            return None
         problem = self._refusal(prediction)
         if problem is not None:
             self.refused[prediction.id] = problem
-            if not self.explore:
+            if not self.explore or (complete and not self.fresh):
                 return None
-        every = self.state.series[experiment.id]
-        has_one = any(one.complete and self._serves(one, prediction, problem) for one in every)
-        return None if has_one and not self.fresh else self._next(experiment, every)
+        return self._next(experiment, self.state.series[experiment.id])
 
     def announce(self, prediction: Prediction) -> list[str]:
         """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
@@ -151,36 +159,39 @@ class Campaign:
         lock = self.state.head_lock
         entry = lock.predictions.get(prediction.id) if lock else None
         if entry is None:
-            is_locked = self.state.lock is not None and prediction.id in self.state.lock.predictions
-            first = "" if is_locked else "pytest-prereg lock && "
+            first = "" if self.state.entry(prediction) else "pytest-prereg lock && "
             return self._problem(prediction, "PR102", "is not in the lock at HEAD", first)
-        amend = "Restore it, or: pytest-prereg amend ID --reason '…' && "
+        amend = f"Restore it, or: pytest-prereg amend {prediction.id} --reason '…' && "
+        first = "" if self._is_current(self.state.entry(prediction), prediction) else amend
         if entry.digest != self.state.digests[prediction.id]:
-            return self._problem(prediction, "PR104", "is not what the lock at HEAD registers", amend)
-        experiment = self.state.study.experiments[prediction.experiment]
-        if entry.experiment != self.state.source(experiment):
-            changed = f'was registered with other code of experiment "{experiment.id}"'
-            return self._problem(prediction, "PR103", changed, amend)
+            return self._problem(prediction, "PR104", "is not what the lock at HEAD registers", first)
+        if not self._is_current(entry, prediction):
+            changed = f'was registered with other code of experiment "{prediction.experiment}"'
+            return self._problem(prediction, "PR103", changed, first)
         return None
+
+    def _is_current(self, entry: LockEntry | None, prediction: Prediction) -> bool:
+        """Whether an entry of a lock registers the prediction and its experiment as they are."""
+        now = self.state.digests[prediction.id], self.state.source(self._experiment(prediction))
+        return entry is not None and (entry.digest, entry.experiment) == now
+
+    def _experiment(self, prediction: Prediction) -> Experiment:
+        return self.state.study.experiments[prediction.experiment]
 
     def _problem(self, prediction: Prediction, code: str, what: str, first: str) -> Problem:
         study = self.state.study
         files = f"{shown(study.path)} {shown(study.lock_path)}"
+        consequence = "its verdict is exploratory" if self.explore else "nothing was measured for it"
         return Problem(
             code=code,
-            message=f'"{prediction.id}" {what}, so nothing was measured for it.',
+            message=f'"{prediction.id}" {what}, so {consequence}.',
             path=shown(study.path),
             line=prediction.line,
             advice=f"{first}git add {files} && git commit -m 'Register predictions'",
         )
 
-    def _serves(self, series: Series, prediction: Prediction, problem: Problem | None) -> bool:
-        """Whether a complete series leaves nothing to measure for the prediction."""
-        return problem is not None or self.state.binds(series, prediction)
-
-    def _next(self, experiment: Experiment, every: Iterable[Series]) -> Due:
+    def _next(self, experiment: Experiment, every: Sequence[Series]) -> Due:
         """Go on with the open series that binds what is registered, else open a new one."""
-        every = list(every)
         bound = self.bound(experiment)
         source = self.state.source(experiment)
         started = next(

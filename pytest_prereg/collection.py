@@ -12,6 +12,7 @@ from pytest_prereg.errors import PreregError, Problem
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pytest_prereg.audit.assess import Assessment
     from pytest_prereg.outcomes import StudyRun
@@ -107,6 +108,11 @@ class RemovedItem(pytest.Item):
 
 class UnaskedFile(pytest.File):
     """A prediction file named without ``--prereg``."""
+
+    @staticmethod
+    def suits(path: Path) -> bool:
+        """Whether a TOML file looks like a study: nobody else's is collected."""
+        return path.name == "predictions.toml" or b"[predictions." in path.read_bytes()
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield a skipped item for every prediction that a plain parse finds."""

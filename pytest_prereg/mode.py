@@ -33,7 +33,7 @@ class Mode(NamedTuple):
         verify = option.prereg_verify or (ci and not option.prereg_measure)
         locked = option.prereg_locked if option.prereg_locked is not None else ci
         return cls(
-            measure=not verify,
+            measure=not verify and not getattr(option, "setupplan", False),
             fresh=option.prereg_fresh,
             explore=option.prereg_explore,
             record=option.prereg_record,

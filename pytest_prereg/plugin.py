@@ -54,16 +54,18 @@ def is_asked(option: object) -> bool:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
-) -> None:
-    """Under ``--prereg``, take over the arguments before other plugins read them."""
-    del parser
-    if is_asked(early_config.known_args_namespace):
-        from pytest_prereg import arguments  # noqa: PLC0415
+) -> Generator[None]:
+    """Under ``--prereg``, take over the arguments."""
+    if not is_asked(early_config.known_args_namespace):
+        return (yield)
+    from pytest_prereg import arguments  # noqa: PLC0415
 
-        arguments.take_over(early_config, args)
+    arguments.switch_off_rivals(early_config, args)
+    yield
+    arguments.select(early_config, parser, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,7 +87,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from pytest_prereg.collection import UnaskedFile  # noqa: PLC0415
 
-    return UnaskedFile.from_parent(parent, path=file_path)
+    return UnaskedFile.from_parent(parent, path=file_path) if UnaskedFile.suits(file_path) else None
 
 
 @pytest.fixture(scope="session")

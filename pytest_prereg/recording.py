@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.registry.lock import write_lock
+from pytest_prereg.registry.lock import read_lock, write_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import LockEntry
 
 
-def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> list[str]:
-    """Write the verdict of every complete series to the study's lock; returns what to tell the user.
+def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> int:
+    """Write the verdict of every complete series to the study's lock; returns how many were not there yet.
 
-    An exploratory verdict is not written: it would read like one that was registered first.
+    An exploratory verdict is not written: it would read like one that was registered first. The lock is
+    read anew, since others may have added to it while this run measured.
+
+    Raises:
+        StudyError: the lock can't be read, or not be written.
     """
-    lock = run.state.lock
-    fresh = {
-        assessment.prediction.id: recorded_entry(assessment)
-        for assessment in assessments
-        if assessment.entry is not None and is_recordable(assessment)
+    path = run.state.study.lock_path
+    lock = read_lock(path)
+    if lock is None:
+        return 0
+    recordable = {one.prediction.id: one for one in assessments if is_recordable(one)}
+    entries = {
+        name: recorded_entry(recordable[name], entry) if name in recordable else entry
+        for name, entry in lock.predictions.items()
     }
-    if lock is None or not fresh:
-        return []
-    entries = {**lock.predictions, **fresh}
-    if entries == lock.predictions:
-        return [f"nothing new to record in {run.state.study.lock_path.name}"]
-    run.state.lock = msgspec.structs.replace(lock, predictions=entries)
-    write_lock(run.state.study.lock_path, run.state.lock)
-    changed = sum(entries[name] != lock.predictions[name] for name in fresh)
-    return [f"recorded {changed} verdict{'s' * (changed != 1)} in {run.state.study.lock_path.name}"]
+    changed = sum(entries[name] != entry for name, entry in lock.predictions.items())
+    if changed:
+        write_lock(path, msgspec.structs.replace(lock, predictions=entries))
+    return changed
 
 
 def is_recordable(assessment: Assessment) -> bool:
@@ -47,13 +49,13 @@ def is_recordable(assessment: Assessment) -> bool:
     )
 
 
-def recorded_entry(assessment: Assessment) -> LockEntry:
-    """The lock's table of a prediction with its verdict filled in."""
+def recorded_entry(assessment: Assessment, entry: LockEntry) -> LockEntry:
+    """The lock's table of a prediction with its verdict filled in, if it is still what was judged."""
     judgement = assessment.judgement
-    if judgement is None or assessment.entry is None:  # pragma: no cover - is_recordable
-        raise AssertionError
+    if judgement is None or assessment.entry is None or entry.digest != assessment.entry.digest:
+        return entry
     return msgspec.structs.replace(
-        assessment.entry,
+        entry,
         verdict=judgement.verdict.value,
         reason=judgement.reason.value if judgement.reason else None,
         estimate=judgement.estimate,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.committed import committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.judge.design import DesignReport, check_design
@@ -17,7 +18,6 @@ from pytest_prereg.registry.lock import (
     Lock,
     Registration,
     amend,
-    parse_lock,
     plan_registration,
     read_lock,
     register,
@@ -214,8 +214,7 @@ def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
     repository = Repository.find(study.folder)
     if repository is None or repository.head() is None:
         return []
-    data = repository.file_at("HEAD", study.lock_path)
-    lock = parse_lock(data.decode("utf-8"), str(study.lock_path)) if data is not None else None
+    lock = committed_lock(repository, study)
     there = {name: entry.digest for name, entry in lock.predictions.items()} if lock else {}
     missing = [name for name, digest in bound.items() if there.get(name) != digest]
     if not missing:

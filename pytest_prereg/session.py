@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,8 +11,10 @@ import pytest
 
 from pytest_prereg import arguments
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.campaign import Campaign
+from pytest_prereg.campaign import Campaign, check_executor
 from pytest_prereg.collection import PredictionItem, StudyFile
+from pytest_prereg.errors import PreregError, UsageError
+from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.mode import Mode
 from pytest_prereg.outcomes import StudyRun, record_of
@@ -25,6 +27,7 @@ from pytest_prereg.report.terminal import verdict_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
 
@@ -43,34 +46,33 @@ RECORDED_REFUTATION = ("passed", "r", ("REFUTED (recorded)", {"yellow": True}))
 class PreregSession:
     """Collects studies instead of tests, and turns verdicts into pytest's outcomes."""
 
-    def __init__(self, config: pytest.Config, mode: Mode, taken: arguments.Taken) -> None:
+    def __init__(self, config: pytest.Config, mode: Mode) -> None:
         self.config = config
         self.mode = mode
-        self.taken = taken
+        self.studies = config.stash.get(arguments.STUDIES, ())
         self.runs: dict[Path, StudyRun] = {}
         self.assessments: dict[str, tuple[StudyRun, Assessment]] = {}
         self.interrupted = False
-        self.written: list[str] = []
+        self.recorded: dict[Path, int] = {}
+        """How many verdicts were written into the lock of a study."""
+        self.unwritten: list[str] = []
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> PreregSession:
         """Settle the mode from the options and the environment."""
         mode = Mode.from_options(config.option, ci=bool(os.environ.get("CI")))
-        taken = config.stash.get(arguments.TAKEN, arguments.Taken((), ()))
-        return cls(config, mode, taken)
+        try:
+            check_executor(config.option.prereg_executor)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from error
+        return cls(config, mode)
 
     def open_study(self, path: Path) -> StudyRun:
         """Load a study once."""
         if path not in self.runs:
             state = StudyState(load_study(path))
             progress = Progress(self.config)
-            campaign = Campaign(
-                state,
-                fresh=self.mode.fresh,
-                explore=self.mode.explore,
-                executor=self.config.option.prereg_executor,
-                progress=progress,
-            )
+            campaign = Campaign(state, fresh=self.mode.fresh, explore=self.mode.explore, progress=progress)
             self.runs[path] = StudyRun(state, self.mode, campaign)
         return self.runs[path]
 
@@ -78,12 +80,13 @@ class PreregSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out every file but the selected studies, and every folder that leads to none."""
+        """Leave out every file but the selected studies, and every folder that leads to none.
+
+        A folder that leads to one is entered whatever it is called: ``norecursedirs`` is about tests.
+        """
         if collection_path.is_dir():
-            return (
-                None if any(study.is_relative_to(collection_path) for study in self.taken.studies) else True
-            )
-        return None if collection_path in self.taken.studies else True
+            return not any(study.is_relative_to(collection_path) for study in self.studies)
+        return None if collection_path in self.studies else True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
@@ -92,27 +95,34 @@ class PreregSession:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a selected study."""
-        if file_path in self.taken.studies:
+        if file_path in self.studies:
             return StudyFile.from_parent(parent, path=file_path)
         return None
 
     def pytest_report_header(self) -> list[str]:
         """Say what this run may do, and what it switched off."""
         lines = [f"prereg: {self.mode}"]
-        if self.taken.neutralised:
-            names = ", ".join(self.taken.neutralised)
-            lines.append(f"prereg: switched off from configuration: {names} (predictions are measured once)")
+        neutralised = self.config.stash.get(arguments.NEUTRALISED, None)
+        if neutralised:
+            names = ", ".join(neutralised)
+            lines.append(f"prereg: switched off: {names} (predictions are measured once, alone and untimed)")
         return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Show under ``--co`` what a run would measure."""
-        if not self.config.option.collectonly or not self.mode.measure:
+        writer: TerminalReporter | None = self.config.pluginmanager.get_plugin("terminalreporter")
+        if writer is None or not self.config.option.collectonly or not self.mode.measure:
             return
-        writer = self._writer()
         for item in session.items:
             if isinstance(item, PredictionItem):
-                for line in item.run.campaign.announce(item.prediction):
+                for line in self._announced(item):
                     writer.line(line)
+
+    def _announced(self, item: PredictionItem) -> list[str]:
+        try:
+            return item.run.campaign.announce(item.prediction)
+        except PreregError as error:
+            return [str(error)]
 
     # Running: once, whatever else is installed
 
@@ -121,6 +131,7 @@ class PreregSession:
         """Hand the item straight to pytest's own runner, so that nothing runs it again."""
         if not isinstance(item, PredictionItem):
             return None
+        faulthandler.cancel_dump_traceback_later()  # faulthandler_timeout is about tests, too
         runner: Any = self.config.pluginmanager.get_plugin("runner")
         runner.pytest_runtest_protocol(item, nextitem)
         return True
@@ -161,14 +172,28 @@ class PreregSession:
         self.interrupted = True
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
-        """Record verdicts where that was asked for, and write the JSON file."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Record verdicts where that was asked for, and write the JSON file; what can't be written fails."""
+        if self.config.option.collectonly:
+            return
+        for write in (self._record, self._write_records):
+            try:
+                write()
+            except (PreregError, OSError) as error:
+                self.unwritten.append(str(error))
+                session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+    def _record(self) -> None:
         if self.mode.record and not self.interrupted:
-            for run in self.runs.values():
-                self.written.extend(record_verdicts(run, self._assessments(run)))
-        if self.config.option.prereg_json:
+            for path, run in self.runs.items():
+                self.recorded[path] = record_verdicts(run, self._assessments(run))
+
+    def _write_records(self) -> None:
+        if name := self.config.option.prereg_json:
+            path = self.config.invocation_params.dir / name
+            path.parent.mkdir(parents=True, exist_ok=True)
             records = [record_of(assessment) for _, assessment in self.assessments.values()]
-            Path(self.config.option.prereg_json).write_bytes(records_json(records))
+            path.write_bytes(records_json(records))
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Print a line per verdict, the scoreboard, and the next command."""
@@ -179,20 +204,20 @@ class PreregSession:
 
     def summary(self, width: int, *, unicode: bool) -> list[str]:
         """The report as lines."""
-        if not self.taken.studies:
+        if not self.studies:
             return ["no study here: pytest-prereg init writes one, or name a predictions.toml"]
-        shown = [run.shown(assessment) for run, assessment in self.assessments.values()]
-        if not shown:
+        judged = [run.shown(assessment) for run, assessment in self.assessments.values()]
+        if not judged:
             return self._advice()
-        above, below = scoreboard([one.record for one in shown], width, unicode=unicode)
-        verdicts = verdict_lines(shown, width, unicode=unicode)
+        above, below = scoreboard([one.record for one in judged], width, unicode=unicode)
+        verdicts = verdict_lines(judged, width, unicode=unicode)
         return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]
 
     def _replications(self, width: int, *, unicode: bool) -> list[str]:
         by_series: dict[int, list[Shown]] = {}
         for run, assessment in self.assessments.values():
-            for number, shown in run.replications(assessment):
-                by_series.setdefault(number, []).append(shown)
+            for number, judged in run.replications(assessment):
+                by_series.setdefault(number, []).append(judged)
         lines = []
         for number, several in sorted(by_series.items()):
             lines.append(f"series {number}, a replication:")
@@ -200,14 +225,14 @@ class PreregSession:
         return lines
 
     def _advice(self) -> list[str]:
-        lines = list(self.written)
-        for run in self.runs.values():
-            lines.extend(run.campaign.advice(interrupted=self.interrupted, recorded=bool(self.written)))
+        lines = [*self.unwritten]
+        for path, run in self.runs.items():
+            count = self.recorded.get(path)
+            if count is not None:
+                what = f"recorded {count} verdict{'s' * (count != 1)}" if count else "nothing new to record"
+                lines.append(f"{what} in {shown(run.state.study.lock_path)}")
+            lines.extend(run.campaign.advice(interrupted=self.interrupted, recorded=bool(count)))
         return lines
 
     def _assessments(self, run: StudyRun) -> list[Assessment]:
         return [assessment for owner, assessment in self.assessments.values() if owner is run]
-
-    def _writer(self) -> TerminalReporter:
-        reporter: TerminalReporter = self.config.pluginmanager.get_plugin("terminalreporter")  # type: ignore[assignment]
-        return reporter

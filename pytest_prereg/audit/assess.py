@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pytest_prereg.audit.committed import check_committed
+from pytest_prereg.audit.committed import check_committed, committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
 from pytest_prereg.errors import Problem
@@ -19,7 +19,7 @@ from pytest_prereg.judge.model import Judgement
 from pytest_prereg.judge.verdicts import judge
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
-from pytest_prereg.registry.lock import Lock, LockEntry, parse_lock, read_lock
+from pytest_prereg.registry.lock import Lock, LockEntry, read_lock
 from pytest_prereg.registry.model import Experiment, Prediction, Study
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.sources import source_digest
@@ -117,10 +117,7 @@ class StudyState:
     @cached_property
     def head_lock(self) -> Lock | None:
         """The lock as HEAD has it; ``None`` without git or a commit, or where it has none."""
-        if self.repository is None or self.repository.head() is None:
-            return None
-        data = self.repository.file_at("HEAD", self.study.lock_path)
-        return parse_lock(data.decode("utf-8"), str(self.study.lock_path)) if data is not None else None
+        return committed_lock(self.repository, self.study)
 
     @cached_property
     def orders(self) -> dict[str, Order]:

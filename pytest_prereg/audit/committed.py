@@ -1,18 +1,38 @@
-"""Whether the work tree still has the evidence that HEAD has: it may have grown since, and nothing else."""
+"""What HEAD has of a study: its lock, and evidence that may have grown since, and nothing else."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.git import blob_id
-from pytest_prereg.errors import Problem
+from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.naming import SUFFIX, shown
+from pytest_prereg.registry.lock import parse_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_prereg.audit.git import Repository
+    from pytest_prereg.registry.lock import Lock
+    from pytest_prereg.registry.model import Study
+
+
+def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
+    """Return the lock as HEAD has it; ``None`` without git or a commit, or where there is none.
+
+    Raises:
+        StudyError: It can't be read, as by :func:`parse_lock`.
+    """
+    if repository is None or repository.head() is None:
+        return None
+    data = repository.file_at("HEAD", study.lock_path)
+    try:
+        return None if data is None else parse_lock(data, f"HEAD:{shown(study.lock_path)}")
+    except StudyError as error:
+        advice = f"Commit one that can be read: git log -- {shown(study.lock_path)} finds it."
+        raise StudyError([replace(problem, advice=advice) for problem in error.problems]) from None
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:

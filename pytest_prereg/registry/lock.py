@@ -127,7 +127,7 @@ def amend(lock: Lock, study: Study, ids: Iterable[str], reason: str, *, at: str 
             problems.append(wrong)
             continue
         entry = lock.predictions[name]
-        keys = current.differences(study.predictions[name], entry)
+        keys = current.changed(study.predictions[name], entry)
         if not keys:
             message = f"{quoted(name)} is what was registered, so there is nothing to amend"
             problems.append(Problem(code="PR105", path=shown(study.path), message=message))
@@ -209,8 +209,12 @@ class _Current:
 
         A claim that is decided stays decided whatever the code does later: then the code is no difference.
         """
-        keys = [key for key, now in self.digests(prediction).items() if now != getattr(entry, key)]
+        keys = self.changed(prediction, entry)
         return [key for key in keys if key != "experiment" or entry.verdict is None]
+
+    def changed(self, prediction: Prediction, entry: LockEntry) -> list[Key]:
+        """Which of an entry's digests are other ones now, decided or not."""
+        return [key for key, now in self.digests(prediction).items() if now != getattr(entry, key)]
 
     def problems(self, prediction: Prediction, keys: Iterable[Key]) -> tuple[Problem, ...]:
         """What to tell of the differences, and what can be done about them."""

@@ -132,20 +132,19 @@ def read_lock(path: Path) -> Lock | None:
         StudyError: As :func:`parse_lock`.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise StudyError(_unreadable(shown(path), None, f"can't be read: {reason}")) from error
-    return parse_lock(text, shown(path))
+    except OSError as error:
+        raise StudyError(_unreadable(shown(path), None, f"can't be read: {error.strerror}")) from error
+    return parse_lock(data, shown(path))
 
 
-def parse_lock(text: str, path: str) -> Lock:
-    """The lock that ``text`` holds.
+def parse_lock(data: str | bytes, path: str) -> Lock:
+    """The lock that ``data`` holds.
 
     Args:
-        text: The whole file.
+        data: The whole file, as text or as git or the disk has it.
         path: The file, for messages.
 
     Raises:
@@ -153,8 +152,11 @@ def parse_lock(text: str, path: str) -> Lock:
             else PR011: no TOML, an unknown version or key, a value of the wrong kind.
     """
     try:
-        data = tomllib.loads(text)
-        lock = msgspec.convert(data, Lock)
+        text = data if isinstance(data, str) else data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise StudyError(_unreadable(path, None, "can't be read: it is not UTF-8 text")) from None
+    try:
+        lock = msgspec.convert(tomllib.loads(text), Lock)
     except (ValueError, RecursionError):
         raise StudyError(_problems(text, shown(Path(path)))) from None
     if lock.version != VERSION:

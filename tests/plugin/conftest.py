@@ -98,7 +98,7 @@ from pytest_prereg import Repeat, experiment
 def work(repeat: Repeat, *, spin: int) -> None:
     with Path(__file__).with_name("witness.txt").open("a") as witness:
         print(repeat.arm, file=witness)
-    repeat.record("t", spin * 0.25 + repeat.index * spin * 0.001)
+    repeat.record("t", spin * 0.25 + repeat.index * 0.001)
 """
 
 
