@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import EvidenceError, Problem
@@ -18,15 +19,18 @@ from pytest_prereg.evidence.writing import write_session
 from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.evidence.files import Attempt, SessionFile
     from pytest_prereg.evidence.importers.repeats import ImportedRepeat
     from pytest_prereg.evidence.importers.rows import Form, ImportedRows
     from pytest_prereg.evidence.model import Line, Series
     from pytest_prereg.registry.model import Experiment, Study
+
+_TELLING = 3
+_MOSTLY = 0.75
+"""So many of some repeats, and this share of them, must be distinct for their numbers to identify them."""
 
 
 def import_file(
@@ -63,7 +67,7 @@ def import_file(
         evidence = read_study_evidence(study)
         files = evidence[experiment.id]
         rows = import_rows(path, experiment, arm, form=form)
-        _refuse_second_import(rows.digest, files, path)
+        _refuse_second_import(rows, files, path)
         every_series = assemble(experiment, files)
         series = _target(rows.repeats, every_series, experiment, predictions, path)
         header = Header(
@@ -106,13 +110,31 @@ def _origin(path: Path, rows: ImportedRows, arm: str | None) -> dict[str, Any]:
     return origin
 
 
-def _refuse_second_import(digest: str, files: Sequence[SessionFile], path: Path) -> None:
+def _refuse_second_import(rows: ImportedRows, files: Sequence[SessionFile], path: Path) -> None:
+    """Refuse a file that was imported, and one whose numbers were: in another order, format or selection."""
+    new = Counter(map(_numbers, rows.repeats))
     for file in files:
-        if file.header and file.header.imported and file.header.imported.get("digest") == digest:
-            message = (
-                f"the file was imported already, as {quoted(file.name)}; the same numbers can't count twice"
-            )
-            raise EvidenceError(Problem(code="PR119", message=message, path=shown(path)))
+        if file.header is None or file.header.imported is None:
+            continue
+        if file.header.imported.get("digest") == rows.digest:
+            what = "the file was imported already"
+        elif _holds_the_same(new, Counter(map(_numbers, file.attempts))):
+            what = "its repeats were imported already, all or some of them"
+        else:
+            continue
+        message = f"{what}, as {quoted(file.name)}; the same numbers can't count twice"
+        raise EvidenceError(Problem(code="PR119", message=message, path=shown(path)))
+
+
+def _numbers(repeat: ImportedRepeat | Attempt) -> tuple[str, str]:
+    return repeat.arm, repr(sorted(repeat.values.items()))
+
+
+def _holds_the_same(new: Counter[tuple[str, str]], old: Counter[tuple[str, str]]) -> bool:
+    """Whether one holds all of the other, and that is no accident: coarse readings may well come again."""
+    fewer = min(new, old, key=Counter.total)
+    distinct = len(fewer)
+    return distinct >= max(_TELLING, _MOSTLY * fewer.total()) and (new <= old or old <= new)
 
 
 def _target(
