@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import Assessment, StudyState
     from pytest_prereg.campaign import Campaign
+    from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.mode import Mode
     from pytest_prereg.registry.model import Prediction
 
@@ -45,11 +46,30 @@ class StudyRun:
         """Measure the prediction's experiment if that is due and allowed, then judge."""
         if self.mode.measure and not self.state.spoiled(prediction.experiment):
             self.campaign.measure(prediction)
-        assessment = self.state.assess(prediction)
+        assessment = self._explained(self.state.assess(prediction))
         refused = self.campaign.refused.get(prediction.id)
         if refused and assessment.judgement is None:
             return msgspec.structs.replace(assessment, pending=f"{refused.code}: {refused.message}")
         return assessment
+
+    def _explained(self, assessment: Assessment) -> Assessment:
+        """Add to a reason what the first repeat that gave it said of itself: that is known where it ran."""
+        judgement = assessment.judgement
+        if judgement is None or judgement.reason not in FAILURES:
+            return assessment
+        failed = self._first(assessment, FAILURES[judgement.reason])
+        said = account(failed, self.state.files[assessment.prediction.experiment]) if failed else None
+        if said is None:
+            return assessment
+        told = msgspec.structs.replace(judgement, detail=f"{judgement.detail} ({said})")
+        return msgspec.structs.replace(assessment, judgement=told)
+
+    def _first(self, assessment: Assessment, outcome: Outcome) -> RecordedRepeat | None:
+        """The first repeat of the deciding series that ended like that in an arm of the prediction."""
+        prediction = assessment.prediction
+        every = self.state.series[prediction.experiment]
+        repeats = (one for series in every if series.number == assessment.series for one in series.repeats)
+        return next((one for one in repeats if one.outcome is outcome and one.arm in prediction.arms), None)
 
     def refusals(self, assessment: Assessment) -> list[Problem]:
         """What makes the item an error: altered evidence always, loose ends under ``--prereg-locked``."""
@@ -91,25 +111,7 @@ class StudyRun:
         judgement = assessment.judgement
         if judgement is None or judgement.reason is None:
             return ""
-        detail = self.detail(assessment)
-        return f"{judgement.reason}: {detail}" if detail else str(judgement.reason)
-
-    def detail(self, assessment: Assessment) -> str | None:
-        """Why there is no verdict, or none that decides; where repeats failed, in the words of the first."""
-        judgement = assessment.judgement
-        if judgement is None:
-            return assessment.pending
-        said = self._said(assessment, FAILURES.get(judgement.reason)) if judgement.reason else None
-        return f"{judgement.detail} ({said})" if said else judgement.detail
-
-    def _said(self, assessment: Assessment, outcome: Outcome | None) -> str | None:
-        """What the first repeat of this outcome said of itself."""
-        prediction = assessment.prediction
-        every = self.state.series[prediction.experiment]
-        repeats = next(series.repeats for series in every if series.number == assessment.series)
-        ended = (one for one in repeats if one.outcome is outcome and one.arm in prediction.arms)
-        first = next(ended, None)
-        return account(first, self.state.files[prediction.experiment]) if first else None
+        return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
 
     def explain(self, assessment: Assessment) -> str:
         """What a failed prediction shows in the failures section."""
@@ -124,11 +126,12 @@ class StudyRun:
 
     def shown(self, assessment: Assessment) -> Shown:
         """What the terminal report needs of one prediction."""
+        judgement = assessment.judgement
         return Shown(
             record=record_of(assessment),
             predicts=assessment.predicts,
             falsifier=assessment.falsifier,
-            detail=self.detail(assessment),
+            detail=judgement.detail if judgement else assessment.pending,
         )
 
     def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:

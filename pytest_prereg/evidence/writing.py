@@ -124,8 +124,8 @@ class SessionWriter:
             self.close("failed" if isinstance(error, Exception) else "interrupted")
 
     def _append(self, line: Line) -> None:
-        descriptor = self._open_descriptor()
         self._mend()
+        descriptor = self._open_descriptor()
         before = os.fstat(descriptor).st_size
         try:
             _write(descriptor, encode(line))
@@ -135,11 +135,21 @@ class SessionWriter:
             raise
 
     def _mend(self) -> None:
-        """Cut off what an interrupted write may have left of a line."""
+        """Bring back a file that was removed; cut off what an interrupted write may have left of a line."""
         descriptor = self._open_descriptor()
+        if os.fstat(descriptor).st_nlink == 0:
+            descriptor = self._descriptor = self._written_again(descriptor)
         size = os.fstat(descriptor).st_size
         if os.pread(descriptor, 1, size - 1) != b"\n":
             os.ftruncate(descriptor, self.path.read_bytes().rfind(b"\n") + 1)
+
+    def _written_again(self, removed: int) -> int:
+        """Write the file anew: that somebody stashed or cleaned is no reason to lose what was bought."""
+        _make_folder(self.path.parent)
+        _write_new(self.path, os.pread(removed, os.fstat(removed).st_size, 0))
+        _sync_folder(self.path.parent)
+        os.close(removed)
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
 
     def _open_descriptor(self) -> int:
         if self._descriptor is None:

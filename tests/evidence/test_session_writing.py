@@ -304,3 +304,18 @@ def test_after_a_failure_to_open_the_experiment_is_free_again(tmp_path):
     for _ in range(2):
         with pytest.raises(EvidenceError, match="PR121"):
             SessionWriter.open(tmp_path, header())
+
+
+def test_a_file_that_is_removed_while_it_is_written_comes_back_whole(tmp_path):
+    with SessionWriter.open(tmp_path, header()) as writer:
+        for index in (1, 2):
+            writer.started(started(index))
+            writer.finished(finished(index))
+            writer.path.unlink()
+            writer.path.parent.rmdir()
+
+    file = read_session(writer.path)
+
+    assert file.problems == ()
+    assert file.footer.ended == "finished"
+    assert [one.repeat for one in file.attempts] == ["gate-a/1/1", "gate-a/1/2"]

@@ -23,6 +23,13 @@ Slot = tuple[str, int]
 PYTEST = (sys.executable, "-m", "pytest", "--prereg", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 """Hypothesis' plugin imports the whole of it at the end of every session, which takes longer than the session."""
 
+ON_TERMINAL = (
+    sys.executable,
+    "-c",
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])",
+)
+"""Takes standard input as the terminal that Ctrl-C is typed on, then becomes the command that follows."""
+
 
 @dataclass(frozen=True)
 class RealStudy:
@@ -62,18 +69,20 @@ class RealStudy:
         shutil.copytree(self.path, path)
         return RealStudy(path)
 
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, terminal: int | None = None, **variables: str) -> subprocess.Popen[str]:
         """Starts ``pytest --prereg`` as a shell would: leading a group of its own, which Ctrl-C goes to."""
+        out = subprocess.PIPE if terminal is None else terminal
         self.temporary.mkdir(exist_ok=True)
         name, _, value = self.mark.partition("=")
         own = {name: value, "WITNESS": str(self.witness), "TMPDIR": str(self.temporary), **variables}
         environ = {key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         return subprocess.Popen(
-            [*PYTEST, *arguments],
+            [*(ON_TERMINAL if terminal is not None else ()), *PYTEST, *arguments],
             cwd=self.path,
             env={**environ, **own},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdin=terminal,
+            stdout=out,
+            stderr=out if terminal is not None else subprocess.STDOUT,
             text=True,
             errors="replace",
             start_new_session=True,

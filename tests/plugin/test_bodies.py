@@ -109,13 +109,14 @@ BODIES = {
     ),
     "closes_everything": fails(f"os.closerange(0, 256); {GOOD}", "exited with status", "exit"),
     "moves_away": ok(f"os.chdir('/'); os.environ.clear(); os.environ['TMPDIR'] = '/nowhere'; {GOOD}"),
+    "removes_the_evidence": ok(f"shutil.rmtree('experiments/evidence', ignore_errors=True); {GOOD}"),
     "removes_its_folder": ok(
         f"os.chdir(repeat.workdir); os.rmdir(repeat.workdir); os.environ['HOME'] = ''; {GOOD}"
     ),
 }
 
 MODULE = '''\
-import json, os, resource, signal, subprocess, sys, threading, time
+import json, os, resource, shutil, signal, subprocess, sys, threading, time
 from pathlib import Path
 
 from pytest_prereg import Repeat, experiment
@@ -219,6 +220,14 @@ def test_no_body_fails_the_run(everything):
     assert f"evidence: 1 file, {len(BODIES) * REPEATS} repeats kept" in everything.output
     assert everything.study.lines("bodies")[-1]["ended"] == "finished"
     assert len(everything.output) < 300 * len(BODIES)
+
+
+def test_what_failed_bodies_printed_is_kept_where_the_report_says(everything):
+    (folder,) = everything.study.temporary.iterdir()
+    kept = [file.read_bytes() for file in folder.iterdir()]
+    assert f"output of repeats that failed: {folder}\n" in everything.output
+    assert sum(b"\x1b[2J" in content for content in kept) == REPEATS  # of "exits_with_garbage"
+    assert sum(map(len, kept)) < 1 << 20
 
 
 @pytest.mark.parametrize("name", BODIES)

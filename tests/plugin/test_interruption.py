@@ -9,7 +9,10 @@ import json
 import os
 import random
 import signal
+import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +21,6 @@ from real_study import RealStudy, complaints, wait_until
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 KILLS = 10 if os.environ.get("PREREG_STORM") == "full" else 3
 SECONDS_TO_STOP = 2.0
@@ -280,6 +282,72 @@ def test_a_terminal_that_goes_away_takes_everything_with_it(study, number):
 
     assert process.returncode == -number
     assert seconds < SECONDS_TO_STOP
+
+
+def test_ctrl_c_on_a_terminal_ends_it_the_same_way(study):
+    master, slave = os.openpty()
+    process = study.start(terminal=slave)
+    os.close(slave)
+    screen = Screen(master)
+    wait_until(lambda: study.slots("work", "finished").total() >= 2, what="two repeats")
+    os.write(master, b"\x03")
+    seconds = wait_until(lambda: not study.processes(), what="all to stop")
+    text = screen.close()
+
+    assert process.wait(10) == pytest.ExitCode.INTERRUPTED
+    assert seconds < SECONDS_TO_STOP + 1  # pytest's own end included
+    assert "\r\x1b[Kwork  block 1  " in text
+    assert f"evidence: 1 file, {study.slots('work', 'finished').total()} repeats kept" in text
+    assert not [value for value in ("1.01", "3.01") if value in text], "a value was shown before the end"
+    assert "Traceback" not in text
+
+
+class Screen:
+    """What a terminal shows, read in the background so that nobody waits for it."""
+
+    def __init__(self, master: int) -> None:
+        self.master = master
+        self.data = bytearray()
+        self.thread = threading.Thread(target=self._read)
+        self.thread.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the other end is gone
+            while data := os.read(self.master, 4096):
+                self.data += data
+
+    def close(self) -> str:
+        self.thread.join(10)
+        os.close(self.master)
+        return self.data.decode("utf-8", "replace")
+
+
+# Processes of ours that die
+
+
+def servers(study: RealStudy) -> list[int]:
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in study.processes()}
+    ours = [pid for pid, command in commands.items() if b"forkserver" in command]
+    return [pid for pid in ours if os.getsid(pid) == pid and parent(pid) not in ours]
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_fork_server_that_is_killed_costs_one_attempt(study):
+    process = study.start(WORK_SECONDS="0.2")
+    wait_until(lambda: study.seen("began"), what="a repeat")
+    (server,) = servers(study)
+    os.kill(server, signal.SIGKILL)
+    output, _ = process.communicate(timeout=60)
+    ended = [line for line in study.lines("work") if line["type"] == "finished"]
+
+    assert process.returncode == 0, output
+    assert [line["cause"] for line in ended if line["outcome"] == "infrastructure"] == ["server"]
+    assert sum(line["outcome"] == "ok" for line in ended) == REPEATS
+    assert "1 supported" in output
+    assert not list(complaints(output))
 
 
 # Two at once

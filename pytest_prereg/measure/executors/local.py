@@ -96,7 +96,11 @@ class LocalExecutor:
         return list({frozenset(arm_environment(self.experiment, arm).items()): arm for arm in arms}.values())
 
     def _server(self, env: Mapping[str, str]) -> ForkServer:
-        server = ForkServer(self.setup, cwd=self.folder, environ={**self.environ, **env})
+        try:
+            server = ForkServer(self.setup, cwd=self.folder, environ={**self.environ, **env})
+        except OSError as error:
+            message = f'no process can be started for experiment "{self.experiment.id}": {error}'
+            raise MeasureError(Problem(code="PR131", message=message)) from error
         self._servers[frozenset(env.items())] = server
         return server
 
