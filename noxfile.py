@@ -37,6 +37,14 @@ def tests_torch(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def storms(session: nox.Session) -> None:
+    """Interrupt runs more often than the tests do: CI runs a tenth of the long storms."""
+    session.install("--editable", ".", *group("tests"))
+    storm = {"PREREG_STORM": "full"}
+    session.run("pytest", "tests/plugin/test_interruption.py", *session.posargs, env=storm)
+
+
+@nox.session(python=OLDEST)
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install(*group("lint"))

@@ -31,6 +31,13 @@ ON_TERMINAL = (
 """Takes standard input as the terminal that Ctrl-C is typed on, then becomes the command that follows."""
 
 
+def plain_environment() -> dict[str, str]:
+    """The variables of this process without those that change what git, pytest or ``--prereg`` do."""
+    steering = ("CI", "GIT_", "PYTEST_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    return {**kept, "GIT_CONFIG_GLOBAL": os.devnull}
+
+
 @dataclass(frozen=True)
 class RealStudy:
     """A study whose processes can all be found again, and whose experiments can write to ``witness``."""
@@ -58,11 +65,14 @@ class RealStudy:
             ("git", "init", "--quiet"),
             ("git", "config", "user.name", "Test"),
             ("git", "config", "user.email", "test@example.invalid"),
+            ("git", "config", "commit.gpgsign", "false"),
             (sys.executable, "-m", "pytest_prereg", "lock"),
             ("git", "add", "--all"),
             ("git", "commit", "--quiet", "--message", "Register"),
         ):
-            done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, cwd=self.path, env=plain_environment(), capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stdout + done.stderr
 
     def copy(self, path: Path) -> RealStudy:
@@ -75,11 +85,10 @@ class RealStudy:
         self.temporary.mkdir(exist_ok=True)
         name, _, value = self.mark.partition("=")
         own = {name: value, "WITNESS": str(self.witness), "TMPDIR": str(self.temporary), **variables}
-        environ = {key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         return subprocess.Popen(
             [*(ON_TERMINAL if terminal is not None else ()), *PYTEST, *arguments],
             cwd=self.path,
-            env={**environ, **own},
+            env={**plain_environment(), **own},
             stdin=terminal,
             stdout=out,
             stderr=out if terminal is not None else subprocess.STDOUT,
