@@ -56,6 +56,7 @@ RIVALS = (
     Rival(("--count",), "count", AGAIN, "--count=1", None, "", ("repeat", "pytest_repeat")),
     Rival(("--looponfail", "-f"), "looponfail", AGAIN),
     Rival(("-n", "--numprocesses"), "numprocesses", PARALLEL, "-n0", None, "", ("xdist",)),
+    Rival(("--tx", "-d"), "tx", PARALLEL, "-n0", None, "", ("xdist",)),
     Rival(("--timeout",), "timeout", None, "--timeout=0", "timeout", "PYTEST_TIMEOUT", TIMEOUT),
     Rival(
         ("--session-timeout",),

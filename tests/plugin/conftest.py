@@ -142,7 +142,8 @@ class Project:
     def process(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs pytest here in a process of its own, as ordinary projects do."""
         command = [sys.executable, "-m", "pytest", *arguments]
-        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        outer = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV"))}
+        environ = {**outer, "PYTHONDONTWRITEBYTECODE": "1", **environment}
         return subprocess.run(
             command, cwd=self.path, env=environ, capture_output=True, text=True, check=False, timeout=120
         )
@@ -175,7 +176,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The repositories that tests copy, by how far the study has come."""
     folder = tmp_path_factory.mktemp("stages")
     made = dict(zip(("written", "registered", "judged", "recorded"), stages_of_rows(folder), strict=True))
-    return {**made, "measurable": measurable(folder)}
+    return {**made, "measurable": measurable(folder), "halfway": halfway(folder)}
 
 
 def stages_of_rows(folder: Path) -> list[Path]:
@@ -202,6 +203,21 @@ def measurable(folder: Path) -> Path:
     project.write(".gitignore", "witness.txt\n__pycache__\n")
     project.done("lock")
     project.commit("Register")
+    return project.path
+
+
+def halfway(folder: Path) -> Path:
+    """Both studies in one: four predictions judged or waiting for others, and one that is to be measured."""
+    project = new_repository(folder / "halfway")
+    _, _, measured = MEASURED.partition("\n\n")
+    project.write("predictions.toml", f"{STUDY}\n{measured}")
+    project.write("experiments/work.py", WORK)
+    project.write("rows.csv", ROWS)
+    project.write(".gitignore", "witness.txt\n__pycache__\n.coverage*\n")
+    project.done("lock")
+    project.commit("Register")
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.commit("Evidence")
     return project.path
 
 
