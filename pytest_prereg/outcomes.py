@@ -84,7 +84,12 @@ class StudyRun:
         if assessment.order.grade is Grade.UNREGISTERED or assessment.entry is None:
             advice = "pytest-prereg lock, and commit"
             yield self._problem(assessment, "PR102", f"{name} is not registered", advice)
-        elif assessment.judgement is None:
+            return
+        if "reworded" in assessment.flags:
+            detail = f"{name} no longer claims it in the words that were registered"
+            advice = f"Restore them, or: pytest-prereg amend {assessment.prediction.id} --reason '…'"
+            yield self._problem(assessment, "PR104", detail, advice)
+        if assessment.judgement is None:
             return
         elif assessment.standing == "exploratory":
             detail = f"{name} is exploratory: {assessment.order.detail}"

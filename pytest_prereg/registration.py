@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shlex
@@ -13,6 +14,7 @@ from pytest_prereg.audit.committed import committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.judge.design import DesignReport, check_design
+from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import (
     Lock,
@@ -22,6 +24,7 @@ from pytest_prereg.registry.lock import (
     read_lock,
     register,
     write_lock,
+    wrong_unit,
 )
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
@@ -31,6 +34,7 @@ from pytest_prereg.registry.units import check_units, registered_unit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Study
 
 _NAMED = 3
@@ -77,6 +81,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     except StudyError as error:
         problems += [problem for problem in error.problems if problem.code != "PR021"]
     registered = lock.predictions if lock else {}
+    problems += _of_units(study, registered)
     checked = [name for name in study.predictions if name not in registered or name in amended]
     designs = _designs(study, checked)
     problems += _of_designs(study, designs)
@@ -91,6 +96,17 @@ def _changed(registration: Registration, amended: Collection[str]) -> Iterable[P
         if name not in amended
         for problem in problems
     )
+
+
+def _of_units(study: Study, registered: Mapping[str, LockEntry]) -> Iterable[Problem]:
+    """Return what the lock has wrong of the units of predictions that are registered as they stand."""
+    for name, prediction in study.predictions.items():
+        entry = registered.get(name)
+        if entry is None or entry.digest != registration_digest(study, prediction):
+            continue
+        with contextlib.suppress(RefusedError):  # has been told
+            if problem := wrong_unit(study, prediction, entry):
+                yield problem
 
 
 def _designs(study: Study, names: Iterable[str]) -> dict[str, Design]:

@@ -13,14 +13,16 @@ from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.evidence.series import assemble, evidence_digest
+from pytest_prereg.evidence.series import assemble, evidence_digest, readings
 from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
+from pytest_prereg.judge.faults import arm_of
 from pytest_prereg.judge.model import Judgement
 from pytest_prereg.judge.verdicts import judge
-from pytest_prereg.registry.digest import registration_digest
+from pytest_prereg.registry.digest import claim_digest, registration_digest
 from pytest_prereg.registry.judging import thresholds
-from pytest_prereg.registry.lock import Lock, LockEntry, read_lock
+from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, wrong_unit
 from pytest_prereg.registry.model import Experiment, Prediction, Study
+from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.units import registered_unit
@@ -98,7 +100,7 @@ class StudyState:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.repository = Repository.find(study.folder)
-        self.lock = read_lock(study.lock_path)
+        self.lock = lock_of(study)
         self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}
         self.constants = {name: table.value for name, table in study.constants.items()}
         self._sources: dict[str, str | None] = {}
@@ -143,12 +145,8 @@ class StudyState:
         ]
 
     def terms(self, prediction: Prediction) -> Terms:
-        """Return unit and regions: the unit as the lock has it, else worked out anew."""
-        entry = self.entry(prediction)
-        if entry is not None and entry.digest == self.digests[prediction.id]:
-            unit, scale = entry.unit, entry.scale
-        else:
-            unit, scale = registered_unit(self.study, prediction)
+        """Return unit and regions; what the lock says of the unit is only held against it."""
+        unit, scale = registered_unit(self.study, prediction)
         predicts, falsifier = thresholds(prediction, unit)
         return Terms(unit=unit, scale=scale, predicts=predicts, falsifier=falsifier)
 
@@ -195,8 +193,12 @@ class StudyState:
             evidence=digest,
             imported=series is not None and series.origin == "imported",
             entry=entry,
-            flags=self._flags(series, judgement, order),
-            problems=(*altered, *self._unfounded(prediction, judgement, digest, series)),
+            flags=self._flags(prediction, series, judgement, order),
+            problems=(
+                *altered,
+                *self._miscalculated(prediction),
+                *self._unfounded(prediction, judgement, digest, series),
+            ),
             replications=tuple(self._replications(prediction, series, terms)),
         )
 
@@ -239,6 +241,23 @@ class StudyState:
     def _judge(
         self, prediction: Prediction, series: Series, terms: Terms, altered: Sequence[Problem]
     ) -> Judgement:
+        """Judge a series; two branches that used its number must agree on the verdict."""
+        integrity = altered[0].message if altered else None
+        judgement = self._reading(prediction, series, terms, integrity)
+        others = readings(
+            self.study.experiments[prediction.experiment], self.files[prediction.experiment], series
+        )
+        verdicts = [self._reading(prediction, other, terms, integrity).verdict for other in others]
+        if all(verdict is judgement.verdict for verdict in verdicts):
+            return judgement
+        dispute = (
+            f"sessions {listed(sorted(series.sessions))} used one series number, and give other verdicts"
+        )
+        return self._reading(prediction, series, terms, dispute)
+
+    def _reading(
+        self, prediction: Prediction, series: Series, terms: Terms, integrity: str | None
+    ) -> Judgement:
         return judge(
             prediction,
             self.study.experiments[prediction.experiment],
@@ -247,8 +266,16 @@ class StudyState:
             falsifier=terms.falsifier,
             scale=terms.scale,
             constants=self.constants,
-            integrity=altered[0].message if altered else None,
+            integrity=integrity,
         )
+
+    def _miscalculated(self, prediction: Prediction) -> tuple[Problem, ...]:
+        """Return what is wrong with the unit in the lock of what is registered as it stands."""
+        entry = self.entry(prediction)
+        if entry is None or entry.digest != self.digests[prediction.id]:
+            return ()
+        problem = wrong_unit(self.study, prediction, entry)
+        return () if problem is None else (problem,)
 
     def _unfounded(
         self, prediction: Prediction, judgement: Judgement | None, digest: str | None, series: Series | None
@@ -290,17 +317,36 @@ class StudyState:
         files = [file for file in self.files[series.experiment] if file.path.name in series.sessions]
         return [reference(file, file.header, prediction) for file in files if file.header]
 
-    def _flags(self, series: Series | None, judgement: Judgement | None, order: Order) -> tuple[str, ...]:
-        imported = ("imported",) if series and series.origin == "imported" else ()
-        return (*(judgement.flags if judgement else ()), *imported, *order.flags, *self._earlier(series))
+    def _flags(
+        self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
+    ) -> tuple[str, ...]:
+        of_evidence = self._of_evidence(prediction, series) if series else []
+        of_entry = self._of_entry(prediction)
+        return (*(judgement.flags if judgement else ()), *of_evidence, *order.flags, *of_entry)
 
-    def _earlier(self, deciding: Series | None) -> list[str]:
+    def _of_evidence(self, prediction: Prediction, series: Series) -> list[str]:
+        """Name what is not plain about the evidence of the deciding series."""
+        again = any(arm_of(fault) in prediction.arms for fault in series.faults)
+        flags = {
+            "imported": series.origin == "imported",
+            "disputed": bool(series.disputed),
+            "repeats run again": again,
+            "surplus repeats": series.surplus > 0,
+        }
+        return [*(flag for flag, holds in flags.items() if holds), *self._earlier(series)]
+
+    def _of_entry(self, prediction: Prediction) -> list[str]:
+        """Name what happened to the registration that does not change its standing."""
+        entry = self.entry(prediction)
+        if entry is None:
+            return []
+        after_data = any(each.key == "digest" and each.verdict for each in entry.amendments)
+        amended = ["amended after data"] if after_data else []
+        return [*amended, *(["reworded"] if entry.claim != claim_digest(prediction.claim) else [])]
+
+    def _earlier(self, deciding: Series) -> list[str]:
         """Name what was there to be read of the experiment before the deciding series began."""
-        earlier = (
-            [one for one in self.series[deciding.experiment] if one.number < deciding.number]
-            if deciding
-            else []
-        )
+        earlier = [one for one in self.series[deciding.experiment] if one.number < deciding.number]
         abandoned = ["abandoned series"] if any(not one.complete for one in earlier) else []
         return [*abandoned, *(["earlier data"] if any(one.complete for one in earlier) else [])]
 

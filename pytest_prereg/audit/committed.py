@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
-    """Return the lock as HEAD has it; ``None`` without git or a commit, or where there is none.
+    """Return the lock as HEAD has it; ``None`` without git or a commit, or where there is none of the study.
 
     Raises:
         StudyError: It can't be read, as by :func:`parse_lock`.
@@ -29,10 +29,11 @@ def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
         return None
     data = repository.file_at("HEAD", study.lock_path)
     try:
-        return None if data is None else parse_lock(data, f"HEAD:{shown(study.lock_path)}")
+        lock = None if data is None else parse_lock(data, f"HEAD:{shown(study.lock_path)}")
     except StudyError as error:
         advice = f"Commit one that can be read: git log -- {shown(study.lock_path)} finds it."
         raise StudyError([replace(problem, advice=advice) for problem in error.problems]) from None
+    return lock if lock is None or lock.study == study.id else None
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:

@@ -153,6 +153,10 @@ class Series(msgspec.Struct, kw_only=True, frozen=True):
     """Settled slots, in run order."""
     faults: tuple[str, ...]
     """Ids of the repeats of all infrastructure faults and lost attempts, one entry each."""
+    surplus: int = 0
+    """Repeats beyond the planned ones: kept, and left out."""
+    disputed: tuple[str, ...] = ()
+    """Sessions with another result than the one that settled a slot: two branches used the number."""
     complete: bool
     source: str | None
     seed: str

@@ -41,8 +41,7 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
     headers = [header for header, _ in sessions]
     first = next((header for header in headers if header.origin == "measured"), headers[0])
     settling = Settling(first.planned)
-    for header, file in sessions:
-        settling.add(file.attempts, _machine(header))
+    disputed = [file.path.name for header, file in sessions if settling.add(file.attempts, _machine(header))]
     return Series(
         experiment=experiment.id,
         number=first.series,
@@ -51,6 +50,8 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         planned=first.planned,
         repeats=tuple(settling.settled.values()),
         faults=tuple(settling.faults),
+        surplus=settling.surplus,
+        disputed=tuple(disputed),
         complete=settling.complete(experiment.arms),
         source=first.source,
         seed=first.seed,
@@ -77,18 +78,29 @@ class Settling:
         self.planned = planned
         self.settled: dict[Slot, RecordedRepeat] = {}
         self.faults: list[str] = []
+        self.surplus = 0
         self._failures: Counter[Slot] = Counter()
 
-    def add(self, attempts: Iterable[Attempt], machine: str | None) -> None:
-        """Go through the attempts of one file; ``machine`` is for those that name none."""
+    def add(self, attempts: Iterable[Attempt], machine: str | None) -> bool:
+        """Go through the attempts of one file; ``machine`` is for those that name none.
+
+        Returns whether any of them gives a settled slot another result.
+        """
+        disputed = False
         for attempt in attempts:
-            if attempt.outcome in _UNJUDGED or not self._is_planned(attempt):
+            if attempt.outcome in _UNJUDGED:
+                continue
+            if not self._is_planned(attempt):
+                self.surplus += 1
                 continue
             if attempt.outcome in RERUN:
                 self.faults.append(attempt.repeat)
             slot = (attempt.arm, attempt.index)
-            if slot not in self.settled and self._settles(slot, attempt.outcome):
+            if slot in self.settled:
+                disputed |= attempt.outcome not in RERUN and not _agree(attempt, self.settled[slot])
+            elif self._settles(slot, attempt.outcome):
                 self.settled[slot] = _recorded(attempt, len(self.settled), machine)
+        return disputed
 
     def complete(self, arms: Collection[str]) -> bool:
         """Return whether every planned slot is settled; without a registered n, whether each arm has one."""
@@ -107,6 +119,10 @@ class Settling:
         return outcome is not Outcome.LOST
 
 
+def _agree(attempt: Attempt, settled: RecordedRepeat) -> bool:
+    return (attempt.outcome, attempt.values) == (settled.outcome, settled.values)
+
+
 def _recorded(attempt: Attempt, position: int, machine: str | None) -> RecordedRepeat:
     return RecordedRepeat(
         id=attempt.repeat,
@@ -120,6 +136,15 @@ def _recorded(attempt: Attempt, position: int, machine: str | None) -> RecordedR
         cause=attempt.cause,
         instruments=attempt.instruments,
     )
+
+
+def readings(experiment: Experiment, files: Iterable[SessionFile], series: Series) -> list[Series]:
+    """Return ``series`` in other readings: each session that disputes it goes first in one of them."""
+    sessions = [(file.header, file) for file in files if file.header and file.path.name in series.sessions]
+    return [
+        _assemble_one(experiment, sorted(sessions, key=lambda session: session[1].path.name != name))
+        for name in series.disputed
+    ]
 
 
 def is_current(series: Series, source: str | None, predictions: Mapping[str, str]) -> bool:

@@ -49,8 +49,27 @@ def ratio(from_: Powers, to: Powers, from_text: str, to_text: str) -> float:
     return float(f"{factor / wanted_factor:.15g}")
 
 
+PLAIN: dict[str, tuple[float, Powers]] = {
+    "%": (0.01, {}),
+    **{
+        name: (seconds, {"second": Fraction(1)})
+        for name, seconds in (
+            ("ns", 1e-9),
+            ("us", 1e-6),
+            ("ms", 1e-3),
+            ("s", 1.0),
+            ("min", 60.0),
+            ("h", 3600.0),
+        )
+    },
+}
+"""What most studies convert, as pint has it, so that judging them needs no pint."""
+
+
 @functools.cache
 def _name_root(name: str) -> tuple[float, Powers]:
+    if name in PLAIN:
+        return PLAIN[name]
     singular = _singular(name)
     if name in COUNTING or singular in COUNTING:
         return 1.0, {(singular if singular in COUNTING else name): Fraction(1)}

@@ -36,12 +36,14 @@ __all__ = [
     "Registration",
     "Withdrawal",
     "amend",
+    "lock_of",
     "parse_lock",
     "plan_registration",
     "read_lock",
     "register",
     "render_lock",
     "write_lock",
+    "wrong_unit",
 ]
 
 Key = Literal["digest", "claim", "experiment"]
@@ -71,6 +73,28 @@ class Registration(msgspec.Struct, kw_only=True, frozen=True):
     def problems(self) -> tuple[Problem, ...]:
         """Everything in ``changed``, in the order of the study."""
         return tuple(problem for problems in self.changed.values() for problem in problems)
+
+
+def lock_of(study: Study) -> Lock | None:
+    """The study's lock; ``None`` where it has none.
+
+    Raises:
+        StudyError: It can't be read, or is another study's (PR011).
+    """
+    lock = read_lock(study.lock_path)
+    _entries(study, lock)
+    return lock
+
+
+def wrong_unit(study: Study, prediction: Prediction, entry: LockEntry) -> Problem | None:
+    """PR104, where an entry shows a verdict in another unit, or factor, than its registration gives."""
+    unit, scale = registered_unit(study, prediction)
+    if (entry.unit, entry.scale) == (unit, scale):
+        return None
+    has = f"unit {quoted(entry.unit)} and scale {entry.scale:g}"
+    message = f"{quoted(prediction.id)} has {has} there, and was registered with {quoted(unit)} and {scale:g}"
+    advice = f"Nobody has to edit it: restore it with git checkout HEAD -- {shown(study.lock_path)}"
+    return Problem(code="PR104", path=shown(study.lock_path), message=message, advice=advice)
 
 
 def plan_registration(study: Study, lock: Lock | None, *, at: str | None = None) -> Registration:

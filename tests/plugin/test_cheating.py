@@ -54,3 +54,172 @@ def test_coarse_numbers_may_come_again(at_stage):
     project.write("rows.csv", rows((1, 2, 1, 1, 2)))
 
     assert "into series 2" in project.done("import", "rows.csv", "--experiment", "rows")
+
+
+def test_more_repeats_than_registered_with_the_best_first_are_told(at_stage, records):
+    project = at_stage("registered")
+    project.write("rows.csv", rows((1.01, 1.12, 0.93, 1.04, 0.95, *SLOW)))
+    project.done("import", "rows.csv", "--experiment", "rows")
+
+    verdict = records(project)["below-two"]
+
+    assert (verdict["verdict"], verdict["n"], verdict["flags"]) == (
+        "supported",
+        5,
+        ["imported", "surplus repeats"],
+    )
+
+
+# The lock, edited by hand
+
+
+def in_milliseconds(at_stage):
+    """The study in which the rows are milliseconds and the regions seconds, with evidence that refutes it."""
+    project = at_stage("written")
+    project.edit(
+        "predictions.toml", 'metrics = { wall = "s" }\nrepeats = 5', 'metrics = { wall = "ms" }\nrepeats = 5'
+    )
+    project.done("lock")
+    project.commit("Register")
+    project.write("rows.csv", rows([1000 + 1000 * value for value in SLOW], "ms"))
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.commit("Evidence")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("scale = 0.001", "scale = 0.0001"),
+        ("scale = 0.001\n", ""),
+        ('unit = "s"\nscale', 'unit = "min"\nscale'),
+    ],
+    ids=["another scale", "no scale", "another unit"],
+)
+def test_a_unit_that_was_changed_in_the_lock_changes_no_verdict(at_stage, judge, old, new):
+    project = in_milliseconds(at_stage)
+    project.edit("predictions.lock", old, new)
+
+    result = judge(project, "-k", "below-two")
+
+    result.stdout.fnmatch_lines(
+        ['*predictions.lock: PR104: "below-two" has unit * and was registered with "s" and 0.001']
+    )
+    result.stdout.fnmatch_lines(["*below-two*4.13*s*n 5*"])
+    result.assert_outcomes(errors=1)
+    checked = project.prereg("lock", "--check")
+    assert checked.exit_code == 1
+    assert 'PR104: "below-two" has unit' in checked.output
+
+
+def test_a_lock_of_another_study_registers_nothing(at_stage, judge):
+    project = at_stage("measurable")
+    project.edit("predictions.toml", 'id = "measured"', 'id = "renamed"')
+
+    result = judge(project)
+
+    result.stdout.fnmatch_lines(['*PR011: it registers study "measured", and this is study "renamed"'])
+    assert project.repeats_run() == 0
+
+
+# The registration, changed after the data
+
+
+def test_amending_after_a_verdict_marks_the_next_one_for_good(at_stage, records):
+    project = at_stage("recorded")
+    project.edit(
+        "predictions.toml",
+        'predicts = ">= 3 s"\nfalsifier = "< 2 s"',
+        'predicts = ">= 0.5 s"\nfalsifier = "< 0.4 s"',
+    )
+    project.done("amend", "above-two", "--reason", "it was the wrong way round")
+    project.commit("Amend")
+    project.write("more.csv", rows((1.03, 1.14, 0.91, 1.02, 0.98)))
+    project.done("import", "more.csv", "--experiment", "rows")
+    project.commit("More evidence")
+
+    verdict = records(project)["above-two"]
+
+    assert (verdict["verdict"], verdict["series"]) == ("supported", 2)
+    assert verdict["flags"] == ["imported", "earlier data", "amended after data"]
+
+
+def test_new_words_for_a_claim_are_told(at_stage, judge, records):
+    project = at_stage("recorded")
+    project.edit("predictions.toml", "It takes less than two seconds.", "It is faster than everything else.")
+
+    verdict = records(project)["below-two"]
+    locked = judge(project, "--prereg-locked", "-k", "below-two")
+
+    assert (verdict["standing"], verdict["flags"]) == ("confirmatory", ["imported", "reworded"])
+    locked.stdout.fnmatch_lines(['*PR104: "below-two" no longer claims it in the words that were registered'])
+    locked.assert_outcomes(errors=1)
+
+
+# One series number, used twice
+
+
+def on_two_branches(project, values, others):
+    """Imports ``values`` as series 1 on one branch, ``others`` on another, and merges them."""
+    project.write("rows.csv", rows(others))
+    project.git("checkout", "-qb", "other")
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.git("add", "experiments")
+    project.git("commit", "-qm", "Evidence")
+    project.git("checkout", "-q", "main")
+    project.write("rows.csv", rows(values))
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.git("add", "experiments")
+    project.git("commit", "-qm", "Evidence")
+    project.git("merge", "-q", "-m", "Merge", "other")
+
+
+def test_two_branches_that_disagree_decide_nothing(at_stage, records):
+    project = at_stage("registered")
+    on_two_branches(project, (1.01, 1.12, 0.93, 1.04, 0.95), SLOW)
+
+    verdict = records(project)["below-two"]
+
+    assert (verdict["verdict"], verdict["reason"]) == ("inconclusive", "integrity")
+
+
+def test_two_branches_that_agree_decide_and_it_is_told(at_stage, records):
+    project = at_stage("registered")
+    on_two_branches(project, (1.01, 1.12, 0.93, 1.04, 0.95), (1.02, 1.13, 0.94, 1.05, 0.96))
+
+    verdict = records(project)["below-two"]
+
+    assert (verdict["verdict"], verdict["flags"]) == ("supported", ["imported", "disputed"])
+
+
+# Repeats that are run again until they fit
+
+
+KILLED_WHEN_SLOW = """\
+import os
+from pathlib import Path
+
+from pytest_prereg import Repeat, experiment
+
+
+@experiment(metrics={"t": "s"})
+def work(repeat: Repeat, *, spin: int) -> None:
+    with Path(__file__).with_name("witness.txt").open("a") as witness:
+        print(repeat.arm, file=witness)
+    attempts = Path(__file__).with_name("witness.txt").read_text().splitlines()
+    if len(attempts) == 2:
+        os.kill(os.getpid(), 9)
+    repeat.record("t", spin * 0.25 + repeat.index * 0.001)
+"""
+
+
+def test_a_repeat_that_was_run_again_is_told(at_stage, records):
+    project = at_stage("measurable")
+    project.write("experiments/work.py", KILLED_WHEN_SLOW)
+    project.done("amend", "quick-is-quicker", "--reason", "it kills itself")
+    project.commit("Amend")
+
+    verdict = records(project)["quick-is-quicker"]
+
+    assert project.repeats_run() == 7
+    assert (verdict["verdict"], verdict["flags"]) == ("supported", ["repeats run again"])

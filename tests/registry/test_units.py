@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from study_texts import load, predicted
 
+from pytest_prereg.registry.dimensions import PLAIN, _name_root, root
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.model import Metric
 from pytest_prereg.registry.quantities import parse_quantity
 from pytest_prereg.registry.refusals import RefusedError
 from pytest_prereg.registry.tables import ConstantTable
-from pytest_prereg.registry.unit_text import normal_unit
+from pytest_prereg.registry.unit_text import normal_unit, parse_unit
 from pytest_prereg.registry.units import check_units, convert, natural_unit, registered_unit, resolve_unit
 
 UNITS = {
@@ -305,3 +306,12 @@ def test_loading_and_judging_do_not_import_pint() -> None:
         "assert not {'pint', 'numpy', 'scipy', 'click', 'torch'} & set(sys.modules), sys.modules.keys()\n"
     )
     subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent)], check=True)
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_what_is_converted_without_pint_is_what_pint_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = root(parse_unit(name))
+    monkeypatch.delitem(PLAIN, name)
+    _name_root.cache_clear()
+
+    assert root(parse_unit(name)) == told
