@@ -11,7 +11,7 @@ import msgspec
 from pytest_prereg.audit.committed import check_committed, committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
-from pytest_prereg.errors import Problem
+from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.series import assemble, evidence_digest, readings
 from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
@@ -20,9 +20,9 @@ from pytest_prereg.judge.model import Judgement
 from pytest_prereg.judge.verdicts import judge
 from pytest_prereg.registry.digest import claim_digest, registration_digest
 from pytest_prereg.registry.judging import thresholds
-from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, wrong_unit
+from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, wrong_unit
 from pytest_prereg.registry.model import Experiment, Prediction, Study
-from pytest_prereg.registry.refusals import listed
+from pytest_prereg.registry.refusals import RefusedError, listed
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.units import registered_unit
@@ -145,9 +145,16 @@ class StudyState:
         ]
 
     def terms(self, prediction: Prediction) -> Terms:
-        """Return unit and regions; what the lock says of the unit is only held against it."""
-        unit, scale = registered_unit(self.study, prediction)
-        predicts, falsifier = thresholds(prediction, unit)
+        """Return unit and regions; what the lock says of the unit is only held against it.
+
+        Raises:
+            StudyError: the units of what is not registered don't go together.
+        """
+        try:
+            unit, scale = registered_unit(self.study, prediction)
+            predicts, falsifier = thresholds(prediction, unit)
+        except RefusedError as refusal:
+            raise StudyError(refused_unit(self.study, prediction, refusal)) from None
         return Terms(unit=unit, scale=scale, predicts=predicts, falsifier=falsifier)
 
     def entry(self, prediction: Prediction) -> LockEntry | None:

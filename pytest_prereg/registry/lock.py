@@ -40,6 +40,7 @@ __all__ = [
     "parse_lock",
     "plan_registration",
     "read_lock",
+    "refused_unit",
     "register",
     "render_lock",
     "write_lock",
@@ -95,6 +96,17 @@ def wrong_unit(study: Study, prediction: Prediction, entry: LockEntry) -> Proble
     message = f"{quoted(prediction.id)} has {has} there, and was registered with {quoted(unit)} and {scale:g}"
     advice = f"Nobody has to edit it: restore it with git checkout HEAD -- {shown(study.lock_path)}"
     return Problem(code="PR104", path=shown(study.lock_path), message=message, advice=advice)
+
+
+def refused_unit(study: Study, prediction: Prediction, refusal: RefusedError) -> Problem:
+    """Return what to tell of a prediction whose units don't go together."""
+    return Problem(
+        code=refusal.code,
+        path=shown(study.path),
+        line=prediction.line,
+        message=f"prediction {quoted(prediction.id)}: {refusal}",
+        advice=refusal.advice,
+    )
 
 
 def plan_registration(study: Study, lock: Lock | None, *, at: str | None = None) -> Registration:
@@ -211,22 +223,13 @@ class _Current:
             try:
                 unit, scale = registered_unit(self.study, prediction)
             except RefusedError as refusal:
-                problems.append(self._refused(prediction, refusal))
+                problems.append(refused_unit(self.study, prediction, refusal))
                 continue
             digests: dict[str, Any] = dict(self.digests(prediction).items())
             entries[prediction.id] = LockEntry(**digests, registered=self.at, unit=unit, scale=scale)
         if problems:
             raise StudyError(problems)
         return entries
-
-    def _refused(self, prediction: Prediction, refusal: RefusedError) -> Problem:
-        return Problem(
-            code=refusal.code,
-            path=shown(self.study.path),
-            line=prediction.line,
-            message=f"prediction {quoted(prediction.id)}: {refusal}",
-            advice=refusal.advice,
-        )
 
     def differences(self, prediction: Prediction, entry: LockEntry) -> list[Key]:
         """Which of an entry's digests are no longer those of the study.

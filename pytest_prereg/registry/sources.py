@@ -119,15 +119,27 @@ def source_digest(study: Study, experiment: Experiment) -> str | None:
 
     For a function: its module and every module of the repository that this imports, transitively, as syntax
     trees without comments, docstrings or paths. A built-in counts by its versions, a command by its
-    arguments.
+    arguments. Modules of the repository that are preloaded count in any case: they run before the others.
     """
     if experiment.kind == "command":
         return _digest({"command": experiment.table.command})
-    if experiment.source is None:
+    source = experiment.source
+    if source is None:
         return None
-    if experiment.source.path is None:
-        return _digest(workload_versions(experiment.source.module))
-    return _digest(_graph(experiment.source, _scope(experiment.source, study.folder.resolve())))
+    scope = _scope(source, study.folder.resolve())
+    preloaded = _preloaded(experiment, source, study.path.resolve(), scope)
+    if source.path is not None:
+        start = resolve(Imported(level=0, name=source.module), source.path, scope)
+        return _digest(_graph([source.path.resolve(), *start], preloaded, scope))
+    versions = workload_versions(source.module)
+    return _digest([versions, _graph(preloaded, [], scope)] if preloaded else versions)
+
+
+def _preloaded(experiment: Experiment, source: Source, importer: Path, scope: Scope) -> list[Path]:
+    """Files of the repository that preloading runs; what is installed is none of them."""
+    names = [*source.preload, *(experiment.table.preload or ())]
+    edges = (edge for name in names for edge in _edges(Imported(level=0, name=name), importer, scope))
+    return list(dict.fromkeys(edge for edge in edges if isinstance(edge, Path)))
 
 
 def _digest(content: Any) -> str:
@@ -143,21 +155,22 @@ def _scope(source: Source, folder: Path) -> Scope:
     return Scope(roots=roots, within=repository or root.resolve())
 
 
-def _graph(source: Source, scope: Scope) -> list[Any]:
+def _graph(start: list[Path], last: list[Path], scope: Scope) -> list[Any]:
     """Modules as they are met, each as the digest of its tree and the numbers of those that it imports.
 
-    Numbers stand for paths: files may move, and yet two modules that trade places make a difference.
+    Numbers stand for paths: files may move, and yet two modules that trade places make a difference. Those of
+    ``last`` that nothing has led to come after all others.
     """
-    assert source.path is not None
-    start = resolve(Imported(level=0, name=source.module), source.path, scope)
-    met = list(dict.fromkeys([source.path.resolve(), *start]))
-    graph = []
+    met = list(dict.fromkeys(start))
+    graph: list[Any] = []
     for path in met:  # grows on the way
         text = path.read_bytes()
         edges = [edge for imported in imported_names(text) for edge in _edges(imported, path, scope)]
         met += [edge for edge in dict.fromkeys(edges) if isinstance(edge, Path) and edge not in met]
         numbers = [met.index(edge) if isinstance(edge, Path) else edge for edge in edges]
         graph.append([tree_digest(text), numbers])
+        if len(graph) == len(met):
+            met += [path for path in last if path not in met]
     return graph
 
 

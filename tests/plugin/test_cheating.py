@@ -156,6 +156,37 @@ def test_new_words_for_a_claim_are_told(at_stage, judge, records):
     locked.assert_outcomes(errors=1)
 
 
+PATCH = """\
+import pytest_prereg.measure.repeat as module
+
+record = module.Repeat.record
+module.Repeat.record = lambda self, name, value: record(self, name, value / 4 if self.arm == "quick" else value)
+"""
+
+
+def test_a_module_that_is_preloaded_is_code_of_the_experiment(at_stage, records):
+    project = at_stage("measurable")
+    project.write("patch.py", PATCH)
+    project.edit("predictions.toml", 'fixture = "work"', 'fixture = "work"\npreload = ["patch"]')
+    project.commit("Preload something")
+
+    verdict = records(project)["quick-is-quicker"]
+
+    assert verdict["verdict"] is None
+    assert project.repeats_run() == 0
+    assert 'PR103: "quick-is-quicker" would run other code' in project.prereg("lock", "--check").output
+
+
+def test_units_that_do_not_fit_are_an_error_and_not_a_crash(at_stage, judge):
+    project = at_stage("judged")
+    project.edit("predictions.toml", 'predicts = "<= 2 s"', 'predicts = "<= 2 token"')
+
+    result = judge(project, "-k", "below-two")
+
+    result.stdout.fnmatch_lines(['predictions.toml:12: PR021: prediction "below-two": *'])
+    result.assert_outcomes(errors=1)
+
+
 # One series number, used twice
 
 

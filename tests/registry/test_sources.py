@@ -504,6 +504,28 @@ class TestSourceDigest:
         )
         assert source_digest(study, experiment) != before
 
+    def preloading(self, folder: Path, name: str, fixture: str) -> str | None:
+        study = Study(id="s", table=StudyTable(id="s"), path=folder / "p", experiments={}, predictions={})
+        declared = (built_ins() | found(folder))[fixture]
+        table = ExperimentTable(fixture=fixture, preload=[name])
+        return source_digest(study, self.experiment(declared, table=table))
+
+    @pytest.mark.parametrize("fixture", ["step", "grpo_step"])
+    def test_what_is_preloaded_counts_where_it_is_ones_own(self, tmp_path: Path, fixture: str):
+        write(tmp_path, "experiments/step.py", STEP)
+        plain = self.preloading(tmp_path, "json", fixture)
+        assert self.preloading(tmp_path, "pytest_prereg", fixture) == plain
+        write(tmp_path, "patch.py", "import helper")
+        patched = self.preloading(tmp_path, "patch", fixture)
+        write(tmp_path, "helper.py", "SIZE = 1")
+
+        assert len({plain, patched, self.preloading(tmp_path, "patch", fixture)}) == 3
+
+    def test_preloading_what_is_imported_anyway_changes_nothing(self, tmp_path: Path):
+        write(tmp_path, "experiments/step.py", "import helper\n" + STEP)
+        write(tmp_path, "helper.py", "SIZE = 1")
+        assert self.preloading(tmp_path, "helper", "step") == self.preloading(tmp_path, "json", "step")
+
     def test_an_import_has_no_source_and_a_command_counts_by_its_arguments(self, tmp_path: Path):
         study = Study(id="s", table=StudyTable(id="s"), path=tmp_path / "p", experiments={}, predictions={})
         declared = built_ins()["grpo_step"]
