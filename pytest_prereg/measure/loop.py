@@ -17,6 +17,7 @@ from pytest_prereg.measure.checkpoints import checkpoint_folder
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import arm_environment
 from pytest_prereg.measure.schedule import Slot, block_order, repeat_seed, sequential_order
+from pytest_prereg.measure.source_watch import SourceWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,7 +74,7 @@ def measure(
         observe: Called after each attempt with its two lines; for pilots, whose values may be seen.
 
     Raises:
-        MeasureError: If nothing can be launched any more.
+        MeasureError: If nothing can be launched any more, or the code is no longer what the header says.
         EvidenceError: If nothing can be written any more.
     """
     with writer:
@@ -131,6 +132,8 @@ class _Session:
         self.restarted = False
         self.machine = machine_class(header.environment)
         self.used = _used_metrics(study, experiment)
+        measured = header.origin == "measured"
+        self.watch = SourceWatch(study, experiment, header.source) if measured else None
 
     def remember(self, series: Series | None, files: Iterable[SessionFile]) -> None:
         """Take in what earlier sessions of the series did."""
@@ -160,6 +163,8 @@ class _Session:
         started = self._started(slot, job)
         self.writer.started(started)
         result = self.executor.run(job)
+        if self.watch is not None:
+            self.watch.check()
         finished = self._finished(started, result)
         self.writer.finished(finished)
         self.durations.append(result.seconds.get("total", 0.0))

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Source, Study
     from pytest_prereg.registry.tables import StudyTable
 
-__all__ = ["Declared", "find_experiments", "import_root", "metric", "repository_root", "source_digest"]
+__all__ = [
+    "Declared",
+    "find_experiments",
+    "import_root",
+    "metric",
+    "repository_root",
+    "source_digest",
+    "source_files",
+]
 
 DEFAULT_FOLDER = "experiments"
 
@@ -123,16 +131,28 @@ def source_digest(study: Study, experiment: Experiment) -> str | None:
     """
     if experiment.kind == "command":
         return _digest({"command": experiment.table.command})
-    source = experiment.source
-    if source is None:
+    if experiment.source is None:
         return None
+    modules = list(_modules_run(study, experiment, experiment.source).values())
+    if experiment.source.path is not None:
+        return _digest(modules)
+    versions = workload_versions(experiment.source.module)
+    return _digest([versions, modules] if modules else versions)
+
+
+def source_files(study: Study, experiment: Experiment) -> list[Path]:
+    """Files that the source digest of an experiment is taken of; none if all that it runs is installed."""
+    return list(_modules_run(study, experiment, experiment.source)) if experiment.source else []
+
+
+def _modules_run(study: Study, experiment: Experiment, source: Source) -> dict[Path, list[Any]]:
+    """What counts of each module of the repository that an experiment runs."""
     scope = _scope(source, study.folder.resolve())
     preloaded = _preloaded(experiment, source, study.path.resolve(), scope)
-    if source.path is not None:
-        start = resolve(Imported(level=0, name=source.module), source.path, scope)
-        return _digest(_graph([source.path.resolve(), *start], preloaded, scope))
-    versions = workload_versions(source.module)
-    return _digest([versions, _graph(preloaded, [], scope)] if preloaded else versions)
+    if source.path is None:
+        return _graph(preloaded, [], scope)
+    start = resolve(Imported(level=0, name=source.module), source.path, scope)
+    return _graph([source.path.resolve(), *start], preloaded, scope)
 
 
 def _preloaded(experiment: Experiment, source: Source, importer: Path, scope: Scope) -> list[Path]:
@@ -155,20 +175,20 @@ def _scope(source: Source, folder: Path) -> Scope:
     return Scope(roots=roots, within=repository or root.resolve())
 
 
-def _graph(start: list[Path], last: list[Path], scope: Scope) -> list[Any]:
+def _graph(start: list[Path], last: list[Path], scope: Scope) -> dict[Path, list[Any]]:
     """Modules as they are met, each as the digest of its tree and the numbers of those that it imports.
 
     Numbers stand for paths: files may move, and yet two modules that trade places make a difference. Those of
     ``last`` that nothing has led to come after all others.
     """
     met = list(dict.fromkeys(start))
-    graph: list[Any] = []
+    graph: dict[Path, list[Any]] = {}
     for path in met:  # grows on the way
         text = path.read_bytes()
         edges = [edge for imported in imported_names(text) for edge in _edges(imported, path, scope)]
         met += [edge for edge in dict.fromkeys(edges) if isinstance(edge, Path) and edge not in met]
         numbers = [met.index(edge) if isinstance(edge, Path) else edge for edge in edges]
-        graph.append([tree_digest(text), numbers])
+        graph[path] = [tree_digest(text), numbers]
         if len(graph) == len(met):
             met += [path for path in last if path not in met]
     return graph

@@ -17,6 +17,7 @@ from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.loop import measure, schedule
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
+from pytest_prereg.registry.sources import source_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class Bench:
             planned=self.experiment.planned,
             pairing="block",
             seed=seed_base(["sha256:a"], 1),
-            source="sha256:s",
+            source=source_digest(self.study, self.experiment),
             predictions={},
             head=None,
             dirty=None,
@@ -122,6 +123,28 @@ def test_a_series_is_filled_in_the_order_of_its_seed(bench):
     assert bench.error is None
     assert lines[-1].ended == "finished"
     assert bench.series().complete
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [("record('t', 1)", "record('t', 2)", 1), ("record('t', 1)", "record('t', 1)  # a second", 6)],
+    ids=["other code", "a comment"],
+)
+def test_code_that_changes_meanwhile_ends_the_session(bench, old, new, kept):
+    module = bench.experiment.source.path
+
+    def edited(job):
+        module.write_text(module.read_text().replace(old, new))
+        return OK
+
+    lines = bench.run(Script(OK, edited))
+
+    assert len(finished(lines)) == kept
+    if kept == 1:
+        assert isinstance(bench.error, MeasureError)
+        assert 'PR103: the code of experiment "lab" changed while it was measured' in str(bench.error)
+        assert lines[-1].ended == "failed"
+        assert bench.series().faults == (lines[2].repeat,)
 
 
 def test_arms_of_a_block_share_a_seed_and_blocks_do_not(bench):
