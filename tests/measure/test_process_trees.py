@@ -195,7 +195,7 @@ def test_a_client_that_dies_leaves_no_files(laboratory, herd, wait_until, tmp_pa
 
 
 @pytest.mark.torch
-def test_torch_in_the_server_has_started_no_threads_of_its_own(laboratory):
+def test_torch_in_the_server_has_started_no_threads_of_its_own(laboratory, make_job):
     pytest.importorskip("torch")
     body = """
 import numpy
@@ -208,8 +208,6 @@ repeat.record("t", 1)
     blas = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # numpy's, which know about forks
     executor = laboratory.executor(body, preload=("torch",), environ=blas)
     executor.start()
-    from conftest import job
-
-    result = executor.run(job(executor))
+    result = executor.run(make_job(executor))
     assert result.diagnostics["threads"] == 1
     assert result.diagnostics["cuda"] is False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BOOTSTRAP = (
     "import sys; sys.path.append({root!r}); "
-    "from pytest_prereg.measure.executors.forkserver import main; main({descriptor})"
+    "from pytest_prereg.measure.executors.forkserver import main; main({descriptor}, {folder!r})"
 )
 CLOSE_SECONDS = 1.6
 
@@ -39,7 +39,7 @@ class ForkServer:
         self.log = self.folder / scratch.LOG
         self.alive = True
         self.importing = True
-        self.setup = msgspec.structs.replace(setup, folder=str(self.folder), client=os.getpid())
+        self.setup = msgspec.structs.replace(setup, client=os.getpid())
         self.control, other = socket.socketpair()
         with other:
             self.process = self._spawn(other, cwd, environ)
@@ -49,7 +49,7 @@ class ForkServer:
     def _spawn(self, other: socket.socket, cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
         # -P: else the folder it starts in, the study's, would come before the standard library.
         root = str(Path(pytest_prereg.__file__).parents[1])
-        code = BOOTSTRAP.format(root=root, descriptor=other.fileno())
+        code = BOOTSTRAP.format(root=root, descriptor=other.fileno(), folder=str(self.folder))
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-c", code],

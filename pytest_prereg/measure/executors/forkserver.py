@@ -39,50 +39,53 @@ STOP_SECONDS = 1.3
 """What a supervisor needs at most to clear up when told to stop."""
 
 
-def main(descriptor: int) -> None:
-    """Serve the executor at the other end of the socket ``descriptor`` until it closes; never returns."""
+def main(descriptor: int, folder: str) -> None:
+    """Serve the executor at the other end of the socket ``descriptor`` until it closes; never returns.
+
+    Usually the executor removes ``folder``, but it may have been killed. Only where the server itself fails,
+    its log is left for the executor to read.
+    """
     try:
         # A parent that ignores SIGCHLD hands that on, and then nobody's exit status can be read.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         processes.become_subreaper()
-        serve(socket.socket(fileno=descriptor))
+        serve(socket.socket(fileno=descriptor), Path(folder))
+        scratch.remove(Path(folder))
     finally:
         processes.kill_descendants(STOP_SECONDS)
         sys.stderr.flush()
         os._exit(0)
 
 
-def serve(control: socket.socket) -> None:
+def serve(control: socket.socket, folder: Path) -> None:
     """Load what the setup names, then run job after job."""
     setup = wire.receive(control, Setup)
     if setup is None:
         return
     try:
-        with _sigterm_stops(setup):
+        with _sigterm_stops(setup.client, folder):
             function = loading.load(setup)
     except BaseException as error:  # noqa: BLE001
         wire.send(control, loading.refusal(setup, error))
         return
     _hide_from_collector()
     wire.send(control, Ready())
-    server = ForkServer(setup, function, control)
-    while server.serve_one():
+    server = ForkServer(function, control, setup.client, folder)
+    while os.getppid() == setup.client and server.serve_one():
         pass
-    # Usually the executor does, but it may have been killed.
-    scratch.remove(server.folder)
 
 
 @contextlib.contextmanager
-def _sigterm_stops(setup: Setup) -> Generator[None]:
+def _sigterm_stops(client: int, folder: Path) -> Generator[None]:
     """Let SIGTERM and the death of the executor's process end an import: it may take minutes, or hang."""
 
     def stop(*_: object) -> None:
         processes.kill_descendants(STOP_SECONDS)
-        scratch.remove(Path(setup.folder))
+        scratch.remove(folder)
         os._exit(0)
 
     before = signal.signal(signal.SIGTERM, stop)
-    processes.die_with_parent(setup.client, signal.SIGTERM)
+    processes.die_with_parent(client, signal.SIGTERM)
     try:
         yield
     finally:
@@ -99,11 +102,13 @@ def _hide_from_collector() -> None:
 class ForkServer:
     """One experiment, imported and ready to be forked."""
 
-    def __init__(self, setup: Setup, function: Callable[..., Any], control: socket.socket) -> None:
+    def __init__(
+        self, function: Callable[..., Any], control: socket.socket, client: int, folder: Path
+    ) -> None:
         self.function = function
         self.control = control
-        self.folder = Path(setup.folder)
-        self.client = _watch(setup.client)
+        self.folder = folder
+        self.client = _watch(client)
         self.count = 0
 
     def serve_one(self) -> bool:
@@ -185,12 +190,9 @@ def _watch(client: int) -> int | None:
     The end of the socket says it as well, unless a fork of that process still holds its end.
     """
     try:
-        descriptor = os.pidfd_open(client)
-    except OSError:  # a kernel without it
+        return os.pidfd_open(client)
+    except OSError:  # a kernel without it, or the process has gone
         return None
-    if os.getppid() != client:
-        raise SystemExit("the executor has gone")
-    return descriptor
 
 
 def _reap(pid: int) -> None:

@@ -126,7 +126,6 @@ def _setup(experiment: Experiment, source: Source, folder: Path) -> Setup:
         file=None if source.path is None else str(source.path.resolve()),
         paths=_paths(source, folder),
         preload=list(dict.fromkeys(preload)),
-        folder="",
         client=0,
     )
 

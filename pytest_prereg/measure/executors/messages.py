@@ -19,8 +19,6 @@ class Setup(msgspec.Struct, kw_only=True, frozen=True):
     paths: list[str]
     """What goes first on ``sys.path``."""
     preload: list[str]
-    folder: str
-    """Temporary folder for output and working folders."""
     client: int
     """Pid of the executor's process; nothing outlives it."""
 
