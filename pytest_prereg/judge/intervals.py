@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 _NEEDED_FOR_VARIANCE = 2
+_LEAST_VARIANCE = 1e-290
+"""Below this the squares of deviations are no longer numbers of full precision."""
 
 
 class Interval(msgspec.Struct, kw_only=True, frozen=True):
@@ -43,12 +45,19 @@ class Moments(NamedTuple):
 
 
 def moments(values: Sequence[float]) -> Moments:
-    """Size, mean and unbiased variance, summed without rounding error (``fsum``)."""
+    """Size, mean and unbiased variance, summed without rounding error (``fsum``).
+
+    Raises:
+        OverflowError: Deviations are too large, or too small, to be squared.
+    """
     n = len(values)
     if n < _NEEDED_FOR_VARIANCE:
         raise ValueError(f"values: a variance needs 2, got {n}")
     mean = math.fsum(values) / n
-    return Moments(n, mean, math.fsum([(value - mean) ** 2 for value in values]) / (n - 1))
+    variance = math.fsum([(value - mean) ** 2 for value in values]) / (n - 1)
+    if variance < _LEAST_VARIANCE and min(values) < max(values):
+        raise OverflowError("values: their deviations are too small to be squared")
+    return Moments(n, mean, variance)
 
 
 def t_from_moments(sample: Moments, confidence: float = CONFIDENCE) -> Interval:

@@ -16,6 +16,7 @@ from pytest_prereg.judge.intervals import Interval
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.judge.resolution import too_few_values, widening
 from pytest_prereg.judge.sequences import columns_of, extremes, is_logarithmic, runs_of
+from pytest_prereg.registry.regions import edges
 
 if TYPE_CHECKING:
     from pytest_prereg.judge.findings import Doubt
@@ -135,10 +136,25 @@ def _decided(question: Question, runs: list[Run], located: Located, blank: Findi
     )
 
 
+def _is_share(question: Question, runs: list[Run]) -> bool:
+    """Whether a mean is that of a yes or no, whose t interval is far too narrow: all alike, it has no width.
+
+    A count that is 0 or 1 throughout is none, if it is only asked on which side of a whole number it lies.
+    """
+    if question.operator is not None or question.statistic != "mean":
+        return False
+    found = set(runs[0].values)
+    ends = (*edges(question.predicts), *edges(question.falsifier))
+    between = any(0 < end < question.scale for end in ends)
+    return found <= {0.0, question.scale} and (len(found) > 1 or between)
+
+
 def _doubt(question: Question, runs: list[Run], verdict: Verdict) -> Doubt | None:
     """Why the interval may not be believed: too few distinct values, or a trend."""
     if not question.exact and any(too_few_values(run.values, run.magnitude) for run in runs):
         return Reason.RESOLUTION, "fewer than 3 distinct values, of a metric that is not exact"
+    if question.exact and _is_share(question, runs):
+        return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
     trend = drifting([run.values for run in runs])
     if trend is None:
         return None

@@ -74,11 +74,12 @@ def judge(
 
 
 def find(question: Question, readings: list[Reading]) -> Finding:
-    """What these readings alone say; numbers too large to be squared are a ``JudgeError`` (PR140)."""
+    """What these readings alone say; numbers whose squares are none are a ``JudgeError`` (PR140)."""
     try:
         return _FINDERS.get(question.statistic, find_location)(question, readings)
     except OverflowError as error:
-        message = f'"{question.text}" of prediction "{question.prediction}" has values too large to judge'
+        what = f'"{question.text}" of prediction "{question.prediction}"'
+        message = f"{what} has values too large, or too close together, to judge"
         raise JudgeError(Problem(code="PR140", message=message)) from error
 
 

@@ -361,6 +361,19 @@ class TestResolution:
         judgement = study(metrics={"t": {"unit": "token", "exact": True}}).extend(1.0, 1.0, 1.0).judge()
         assert (judgement.verdict, judgement.interval) == (Verdict.SUPPORTED, (1.0, 1.0))
 
+    def test_a_count_that_is_0_throughout_is_below_1(self, study):
+        exact = {"t": {"unit": "1", "exact": True}}
+        made = study(metrics=exact, predicts="<= 0", falsifier=">= 1").extend(*[0.0] * 10)
+        assert made.judge().verdict is Verdict.SUPPORTED
+
+    @pytest.mark.parametrize("values", [[0.0] * 10, [0.0] * 29 + [1.0]], ids=["all 0", "both"])
+    def test_a_mean_of_yes_and_no_decides_nothing(self, study, values):
+        exact = {"t": {"unit": "1", "exact": True}}
+        made = study(metrics=exact, predicts="<= 0.2", falsifier=">= 0.4").extend(*values)
+        judgement = made.judge()
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, Reason.RESOLUTION)
+        assert judgement.detail == 'every value is 0 or 1; that is for statistic = "proportion"'
+
     def test_all_metrics_have_to_be_exact(self, study):
         metrics = {"t": {"unit": "token", "exact": True}, "u": {"unit": "s"}}
         made = study(quantity="t / u", metrics=metrics)
@@ -431,8 +444,12 @@ class TestNotFinite:
         with pytest.raises(JudgeError, match="e/1/2: float division by zero"):
             study(quantity="1 / t").extend(1.0, 0.0, 2.0).judge()
 
+    def test_numbers_whose_differences_vanish_when_squared_are_an_error_too(self, study):
+        with pytest.raises(JudgeError, match="too close together, to judge"):
+            study(predicts=">= 1e-200", falsifier="<= 0").extend(1e-190, 1.1e-190, 0.9e-190).judge()
+
     def test_numbers_that_overflow_are_an_error_too(self, study):
-        with pytest.raises(JudgeError, match="too large to judge"):
+        with pytest.raises(JudgeError, match="too large, or too close together, to judge"):
             study().extend(1e300, 2e300, 3e300).judge()
 
 
