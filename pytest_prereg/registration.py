@@ -26,6 +26,7 @@ from pytest_prereg.registry.lock import (
     write_lock,
     wrong_unit,
 )
+from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.supported import not_yet
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from pytest_prereg.registry.lock import LockEntry
-    from pytest_prereg.registry.model import Experiment, Study
+    from pytest_prereg.registry.model import Experiment, Prediction, Study
 
 _NAMED = 3
 """A commit message names up to so many predictions."""
@@ -73,7 +74,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
         StudyError: If the lock can't be read.
     """
     lock = read_lock(study.lock_path)
-    problems = [*not_yet(study), *check_units(study)]
+    problems = [*not_yet(study), *check_namesakes(study), *check_units(study)]
     registration = None
     try:
         registration = plan_registration(study, lock)
@@ -85,6 +86,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     checked = [name for name in study.predictions if name not in registered or name in amended]
     designs = _designs(study, checked)
     problems += _of_designs(study, designs)
+    problems += _opposites(study, designs)
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
 
@@ -129,6 +131,35 @@ def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem
     """Return what is wrong with the designs; the check knows the line, and not the file."""
     problems = (problem for design in designs.values() for problem in design.report.problems)
     return (dataclasses.replace(problem, path=str(study.path)) for problem in problems)
+
+
+def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
+    """Return a problem for each new prediction whose refutation would support another one."""
+    known: dict[str, list[str]] = {}
+    for name in sorted(study.predictions, key=lambda name: name in new):
+        prediction = study.predictions[name]
+        others = known.setdefault(_question(prediction), [])
+        swapped = _regions(study, prediction)[::-1] if others and name in new else None
+        for other in others if swapped else ():
+            if _regions(study, study.predictions[other]) == swapped:
+                advice = "Whatever is found would support one of them; register the one that you expect."
+                yield _problem(study, name, "PR036", f"predicts the opposite of {quoted(other)}", advice)
+        others.append(name)
+
+
+def _question(prediction: Prediction) -> str:
+    """What is estimated, whatever is predicted of it."""
+    estimated = (prediction.quantity.node, prediction.statistic, prediction.arms, prediction.contrast)
+    return repr((prediction.experiment, *estimated))
+
+
+def _regions(study: Study, prediction: Prediction) -> tuple[Region, ...]:
+    """What is predicted and what falsifies, in the registered unit; nothing where there is none."""
+    try:
+        unit, _ = registered_unit(study, prediction)
+        return thresholds(prediction, unit)
+    except RefusedError:
+        return ()
 
 
 def register_new(study: Study) -> Review:

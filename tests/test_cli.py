@@ -436,7 +436,7 @@ class TestStudies:
         assert "pytest-prereg init" in stderr
 
     def test_several_studies_must_be_told_apart(self, study):
-        study.write("predictions/other.toml", STUDY)
+        study.write("predictions/other.toml", STUDY.replace("public", "other"))
         assert "predictions/other.toml" in run("lock", code=2).stderr
         assert "git add predictions/other.*" in run("lock", "--study", "predictions/other.toml").stdout
 

@@ -22,6 +22,7 @@ from pytest_prereg.registry.digest import claim_digest, registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, wrong_unit
 from pytest_prereg.registry.model import Experiment, Prediction, Study
+from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.sources import source_digest
@@ -100,6 +101,8 @@ class StudyState:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.repository = Repository.find(study.folder)
+        if problems := check_namesakes(study):
+            raise StudyError(problems)
         self.lock = lock_of(study)
         self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}
         self.constants = {name: table.value for name, table in study.constants.items()}

@@ -70,6 +70,41 @@ def test_more_repeats_than_registered_with_the_best_first_are_told(at_stage, rec
     )
 
 
+# Registering so much that something must fit
+
+
+def test_a_prediction_and_its_opposite_are_not_both_registered(at_stage):
+    project = at_stage("registered")
+    text = (project.path / "predictions.toml").read_text()
+    table = text[text.index("[predictions.near-one]") : text.index("[predictions.not-there]")]
+    table = table.replace("near-one", "far-off").replace("[0.999, 1.001] s", "outside [0.5, 1.5] s")
+    table = table.replace('falsifier = "outside [0.5, 1.5] s"', 'falsifier = "[0.999, 1.001] s"')
+    project.write("predictions.toml", text + table)
+
+    result = project.prereg("lock")
+
+    assert result.exit_code == 1
+    assert 'PR036: "far-off" predicts the opposite of "near-one"' in result.output
+
+
+def test_two_studies_do_not_share_an_id(at_stage, judge):
+    project = at_stage("judged")
+    text = (project.path / "predictions.toml").read_text()
+    project.write("predictions/other.toml", text.replace('"<= 2 s"', '"<= 0.1 s"'))
+
+    locked = project.prereg("lock", "--study", "predictions/other.toml")
+    judged = judge(project)
+
+    told = [
+        'PR002: study id "small" is that of predictions/other.toml, too',
+        'PR002: study id "small" is that of predictions.toml, too',
+    ]
+    assert locked.exit_code == 1
+    assert f"predictions/other.toml: {told[1]}" in locked.output
+    judged.stdout.fnmatch_lines([f"predictions.toml: {told[0]}", f"predictions/other.toml: {told[1]}"])
+    judged.assert_outcomes(errors=2)
+
+
 # The lock, edited by hand
 
 
