@@ -143,10 +143,20 @@ def imported_lines(experiment: Experiment, file: SessionFile, series: Series) ->
     brought = Counter(attempt.arm for attempt in file.attempts)
     wanting = dict(_wanting(experiment, series))
     lines = [f"imported {_arms(brought)} of {experiment.id} into series {series.number}"]
+    lines.extend(_taken_for_granted(experiment, file))
+    if series.surplus:
+        lines.append(f"{series.surplus} more than registered: kept, and left out")
     if not wanting:
         return [*lines, "next:  pytest --prereg-verify --prereg-record"]
     lines.append(f"series {series.number} still wants {_arms(wanting)}")
     return [*lines, f"next:  pytest-prereg import FILE --experiment {experiment.id}"]
+
+
+def _taken_for_granted(experiment: Experiment, file: SessionFile) -> Iterator[str]:
+    """Yield a line for each metric whose rows named no unit."""
+    origin = (file.header.imported if file.header else None) or {}
+    for name in origin.get("units-assumed", ()):
+        yield f"no unit is given for {name}: taken to be in {experiment.metrics[name].unit}"
 
 
 def _wanting(experiment: Experiment, series: Series) -> Iterator[tuple[str, int]]:

@@ -59,7 +59,8 @@ def test_coarse_numbers_may_come_again(at_stage):
 def test_more_repeats_than_registered_with_the_best_first_are_told(at_stage, records):
     project = at_stage("registered")
     project.write("rows.csv", rows((1.01, 1.12, 0.93, 1.04, 0.95, *SLOW)))
-    project.done("import", "rows.csv", "--experiment", "rows")
+    told = project.done("import", "rows.csv", "--experiment", "rows")
+    assert "5 more than registered: kept, and left out" in told
 
     verdict = records(project)["below-two"]
 
@@ -67,6 +68,15 @@ def test_more_repeats_than_registered_with_the_best_first_are_told(at_stage, rec
         "supported",
         5,
         ["imported", "surplus repeats"],
+    )
+
+
+def test_values_without_a_unit_are_told_to_be_taken_in_the_declared_one(at_stage):
+    project = at_stage("registered")
+    project.write("rows.csv", "repeat,metric,value\n1,wall,1010\n")
+
+    assert "no unit is given for wall: taken to be in s" in project.done(
+        "import", "rows.csv", "--experiment", "rows"
     )
 
 
