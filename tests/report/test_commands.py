@@ -140,9 +140,10 @@ class TestImportedLines:
     def lines(self, study, arms, planned=7):
         from types import SimpleNamespace as Some
 
-        file = Some(attempts=[Some(arm=arm) for arm in arms])
+        file = Some(header=None, attempts=[Some(arm=arm) for arm in arms])
         series = Some(
             number=2,
+            surplus=0,
             planned={"old": planned, "new": planned},
             repeats=[Some(arm=arm) for arm in arms],
         )
