@@ -101,6 +101,8 @@ def select(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Non
     """
     named = list(parser.parse_known_args(typed(config)).file_or_dir)
     studies = selected_studies(config, named)
+    if folders := [str(study) for study in studies if study.is_dir()]:
+        raise pytest.UsageError(f"{folders[0]} is a folder, and not a study")
     config.stash[STUDIES] = studies
     if not named:
         args.extend(str(study) for study in studies)

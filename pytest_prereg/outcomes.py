@@ -122,7 +122,9 @@ class StudyRun:
         """What a failed prediction shows in the failures section."""
         shown = self.shown(assessment)
         lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=True)]
-        if assessment.changed:
+        if assessment.standing == "exploratory" and not assessment.recorded:
+            lines.append(f"refuted, and exploratory, so it is not recorded: {assessment.order.detail}")
+        elif assessment.changed:
             lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
         else:
             next_step = "it is recorded now" if self.mode.record else "pytest --prereg-verify --prereg-record"

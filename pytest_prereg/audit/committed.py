@@ -11,7 +11,7 @@ from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.registry.lock import parse_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pytest_prereg.audit.git import Repository
@@ -50,17 +50,29 @@ def check_committed(repository: Repository | None, folder: Path) -> list[Problem
 
 
 def _altered(repository: Repository, committed: dict[Path, str]) -> Iterator[Problem]:
-    present = {path: path.read_bytes() for path in committed if path.is_file()}
-    other = {
-        path: blob
-        for path, blob in committed.items()
-        if path not in present or blob_id(present[path], repository.algorithm) != blob
-    }
-    for path, before in zip(other, repository.contents(other.values()), strict=True):
-        if path not in present:
+    present = dict(_contents(committed))
+    other = [
+        path
+        for path, data in present.items()
+        if data is None or blob_id(data, repository.algorithm) != committed[path]
+    ]
+    for path, before in zip(other, repository.contents(committed[path] for path in other), strict=True):
+        data = present[path]
+        if data is None:
             yield _problem(path, "is gone")
-        elif before is None or not present[path].startswith(before):
+        elif before is None or not data.startswith(before):
             yield _problem(path, "is not what was committed")
+
+
+def _contents(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes | None]]:
+    """Yield what is in each file, ``None`` if it is gone; one that can't be read says so when it is read."""
+    for path in paths:
+        try:
+            yield path, path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            yield path, None
+        except OSError:
+            continue
 
 
 def _problem(path: Path, what: str) -> Problem:

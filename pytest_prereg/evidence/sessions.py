@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.files import Attempt, SessionFile
 from pytest_prereg.evidence.links import check_links, known_digests
-from pytest_prereg.evidence.naming import SUFFIX
+from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.evidence.parsing import Parser, parse
 from pytest_prereg.evidence.writing import SessionWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from pathlib import Path
 
     from pytest_prereg.registry.model import Study
@@ -25,6 +27,7 @@ __all__ = [
     "parse_session",
     "read_session",
     "read_study_evidence",
+    "session_paths",
 ]
 
 
@@ -44,14 +47,40 @@ def parse_session(data: bytes, path: Path) -> SessionFile:
     return parse(path, io.BytesIO(data))
 
 
+def session_paths(folder: Path, experiments: Container[str] = ()) -> list[Path]:
+    """Return the paths of all session files below the evidence folder, by experiment and name.
+
+    Raises:
+        EvidenceError: The folder or one below it can't be read, or is none where an experiment has its own.
+    """
+    below = [entry for entry in _entries(folder) if entry.is_dir() or entry.name in experiments]
+    return sorted(path for entry in below for path in _entries(entry) if path.suffix == SUFFIX)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        message = f"evidence can't be read: {error.strerror}"
+        advice = "Nothing is judged or measured that depends on it, until it can be."
+        raise EvidenceError(
+            Problem(code="PR124", message=message, path=shown(folder), advice=advice)
+        ) from error
+
+
 def read_study_evidence(study: Study) -> dict[str, list[SessionFile]]:
     """Read every session file of ``study``: by experiment, in order of name, which is that of the sessions.
 
     Files of another study in the same folder are left out. The experiments of the study are all there,
     followed by those that only the evidence knows.
+
+    Raises:
+        EvidenceError: A folder can't be read (PR124): what can't be seen must not be taken for missing.
     """
     found: dict[str, list[SessionFile]] = {name: [] for name in study.experiments}
-    for path in sorted(study.evidence_folder.glob(f"*/*{SUFFIX}")):
+    for path in session_paths(study.evidence_folder, study.experiments):
         file = read_session(path)
         if (
             file.header is None or file.header.study == study.id or file.problems

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def find_studies(folder: Path) -> list[Path]:
     """The studies of a folder: ``predictions.toml``, then ``predictions/*.toml`` by name."""
     alone = folder / "predictions.toml"
-    return [path for path in (alone, *sorted((folder / "predictions").glob("*.toml"))) if path.is_file()]
+    return [path for path in (alone, *sorted((folder / "predictions").glob("*.toml"))) if path.exists()]
 
 
 def load_study(path: Path, *, text: str | None = None) -> Study:

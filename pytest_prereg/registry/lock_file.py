@@ -152,7 +152,7 @@ def parse_lock(data: str | bytes, path: str) -> Lock:
             else PR011: no TOML, an unknown version or key, a value of the wrong kind.
     """
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8")
+        text = (data if isinstance(data, str) else data.decode("utf-8")).removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise StudyError(_unreadable(path, None, "can't be read: it is not UTF-8 text")) from None
     try:
