@@ -89,6 +89,10 @@ class StudyRun:
             detail = f"{name} no longer claims it in the words that were registered"
             advice = f"Restore them, or: pytest-prereg amend {assessment.prediction.id} --reason '…'"
             yield self._problem(assessment, "PR104", detail, advice)
+        for file in assessment.order.removed:
+            yield self._problem(
+                assessment, "PR207", f"evidence {file} was committed, and is gone or altered", None
+            )
         if assessment.judgement is None:
             return
         elif assessment.standing == "exploratory":

@@ -61,7 +61,12 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     commit: str | None = None
     """The commit that decided."""
     flags: tuple[str, ...] = ()
-    """``unbound``: measured at a commit that is not here (any more)."""
+    """``unbound``: measured at a commit that is not here (any more); ``evidence removed``."""
+    removed: tuple[str, ...] = ()
+    """Evidence of the experiment that was committed and is gone or altered: its path, and the commit."""
+
+
+REMOVED = "evidence removed"
 
 
 class EvidenceRef(msgspec.Struct, kw_only=True, frozen=True):
@@ -107,7 +112,18 @@ def grade_all(
         past = Past.of(repository, study.id, head, {file.blob for file in files}, heads)
     except HistoryError as error:
         return _all(digests, Grade.UNVERIFIABLE, error.problems[0].message)
-    return {name: _order(name, digest, evidence.get(name, ()), past) for name, digest in digests.items()}
+    orders = {name: _order(name, digest, evidence.get(name, ()), past) for name, digest in digests.items()}
+    return {name: _with_removed(order, study, name, past) for name, order in orders.items()}
+
+
+def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
+    """The order, with the evidence of the prediction's experiment that was committed and is gone."""
+    experiment = study.predictions[name].experiment if name in study.predictions else None
+    gone = [each for each in past.vanished if each.experiment == experiment]
+    if not gone:
+        return order
+    removed = tuple(f"{each.path} ({_short(each.commit)})" for each in gone)
+    return msgspec.structs.replace(order, flags=(*order.flags, REMOVED), removed=removed)
 
 
 def _named(file: EvidenceRef, repository: Repository) -> EvidenceRef:

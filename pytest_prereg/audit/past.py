@@ -6,11 +6,13 @@ nothing. It takes one pass over the history, and a handful of processes however 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.evidence.model import Header
 from pytest_prereg.registry.registered import Registered, registered
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 EVIDENCE = "*.jsonl"
 LOCKS = "*.lock"
+
+_SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
 
 Digests = dict[str, set[str]]
 """Registration digests by prediction id; more than one where two locks of a tree name the same study."""
@@ -34,6 +38,14 @@ class Introduction(msgspec.Struct, kw_only=True, frozen=True):
     """Its parents are missing here (shallow clone), so that it may not be one."""
 
 
+class Vanished(msgspec.Struct, kw_only=True, frozen=True):
+    """A session of the study that a commit brought in, and that HEAD does not have any more as it was."""
+
+    path: str
+    commit: str
+    experiment: str
+
+
 class Past:
     """The history of one study, up to HEAD."""
 
@@ -45,6 +57,7 @@ class Past:
         """Where each file of evidence came in, by its blob; none for one that is not committed."""
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
+        self.vanished: list[Vanished] = []
         self._registered: dict[str, Digests] = {}
 
     @classmethod
@@ -62,6 +75,7 @@ class Past:
         past.here = past._present(heads)
         commits = list(repository.history([EVIDENCE, LOCKS])) if blobs else []
         past.introductions = past._introductions(commits, blobs)
+        past.vanished = past._vanished(commits)
         places = {change.path for commit in commits for change in commit.changes}
         locks = {path for path in places or repository.files_at(head) if path.endswith(LOCKS[1:])}
         found = [each for several in past.introductions.values() for each in several]
@@ -107,6 +121,40 @@ class Past:
                 introductions[blob].append(self._introduction(commit))
         return introductions
 
+    def _vanished(self, commits: list[Commit]) -> list[Vanished]:
+        brought = {
+            (change.path, change.blob): commit.id
+            for commit in commits
+            for change in commit.changes
+            if _SESSION.search(change.path)
+        }
+        paths = sorted({path for path, _ in brought})
+        names = zip(paths, self.repository.names(f"{self.head}:{path}" for path in paths), strict=True)
+        now = {_file(path): blob for path, blob in names if blob is not None}
+        left = set(now.values())
+        missing = {place: commit for place, commit in brought.items() if place[1] not in left}
+        before = self.repository.contents(blob for _, blob in missing)
+        after = self.repository.contents(now.get(_file(path), "") for path, _ in missing)
+        found = (
+            self._vanished_from(path, commit, text, later)
+            for ((path, _), commit), text, later in zip(missing.items(), before, after, strict=True)
+        )
+        return [each for each in found if each is not None]
+
+    def _vanished_from(
+        self, path: str, commit: str, text: bytes | None, now: bytes | None
+    ) -> Vanished | None:
+        """``text`` as vanished, unless it has only grown, or could never have counted for this study."""
+        if text is None or (now is not None and now.startswith(text)):
+            return None
+        try:
+            header = msgspec.json.decode(text.partition(b"\n")[0], type=Header)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        if header.study != self.study or header.origin == "pilot":
+            return None
+        return Vanished(path=path, commit=commit, experiment=header.experiment)
+
     def _introduction(self, commit: Commit) -> Introduction:
         cut = commit.id in self.repository.shallow
         return Introduction(commit=commit.id, parents=() if cut else commit.parents, cut=cut)
@@ -131,3 +179,7 @@ class Past:
         return {
             name: None if text is None else registered(text) for name, text in zip(names, texts, strict=True)
         }
+
+
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]

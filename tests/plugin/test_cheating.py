@@ -268,6 +268,63 @@ def test_two_branches_that_agree_decide_and_it_is_told(at_stage, records):
     assert (verdict["verdict"], verdict["flags"]) == ("supported", ["imported", "disputed"])
 
 
+# Evidence that is removed or altered, and the change committed
+
+
+def removed(project):
+    project.evidence()[0].unlink()
+
+
+def moved_away(project):
+    project.edit("predictions.toml", 'id = "small"', 'id = "small"\nevidence = "elsewhere"')
+    project.git("rm", "-q", "-r", "experiments")
+
+
+def altered(project):
+    path = project.evidence()[0]
+    lines = path.read_text().replace('"wall":1.01}', '"wall":0.98}').splitlines(keepends=True)[:-1]
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("change", [removed, moved_away, altered])
+def test_committed_evidence_that_is_gone_is_told_for_good(at_stage, judge, records, change):
+    project = at_stage("judged")
+    name = project.evidence()[0].name
+    change(project)
+    project.commit("Tidy up")
+    project.write("more.csv", rows((1.03, 1.14, 0.91, 1.02, 0.98)))
+    project.prereg("import", "more.csv", "--experiment", "rows")
+    project.commit("Evidence")
+
+    verdict = records(project)["below-two"]
+    locked = judge(project, "--prereg-locked", "-k", "below-two")
+
+    assert verdict["verdict"] == "supported"
+    assert verdict["flags"] == ["imported", "evidence removed"]
+    locked.stdout.fnmatch_lines([f"*PR207: evidence *{name} (*) was committed, and is gone or altered"])
+
+
+def test_evidence_that_was_moved_or_has_grown_is_not_gone(at_stage, records):
+    project = at_stage("judged")
+    whole = project.evidence()[0].read_text()
+    project.evidence()[0].write_text("".join(whole.splitlines(keepends=True)[:3]))
+    project.git("reset", "-q", "--soft", "HEAD~1")
+    project.commit("Some of it")
+    project.evidence()[0].write_text(whole)
+    project.commit("All of it")
+    project.edit("predictions.toml", 'id = "small"', 'id = "small"\nevidence = "elsewhere"')
+    project.git("mv", "experiments/evidence", "elsewhere")
+    project.commit("Move it")
+
+    verdict = records(project)["below-two"]
+
+    assert (verdict["verdict"], verdict["order"], verdict["flags"]) == (
+        "supported",
+        "registered",
+        ["imported"],
+    )
+
+
 # Repeats that are run again until they fit
 
 
