@@ -343,7 +343,7 @@ class StudyState:
             "repeats run again": again,
             "surplus repeats": series.surplus > 0,
         }
-        return [*(flag for flag, holds in flags.items() if holds), *self._earlier(series)]
+        return [*(flag for flag, holds in flags.items() if holds), *self._earlier(prediction, series)]
 
     def _of_entry(self, prediction: Prediction) -> list[str]:
         """Name what happened to the registration that does not change its standing."""
@@ -354,11 +354,18 @@ class StudyState:
         amended = ["amended after data"] if after_data else []
         return [*amended, *(["reworded"] if entry.claim != claim_digest(prediction.claim) else [])]
 
-    def _earlier(self, deciding: Series) -> list[str]:
+    def _earlier(self, prediction: Prediction, deciding: Series) -> list[str]:
         """Name what was there to be read of the experiment before the deciding series began."""
+        seen = self._seen_elsewhere(prediction)
         earlier = [one for one in self.series[deciding.experiment] if one.number < deciding.number]
         abandoned = ["abandoned series"] if any(not one.complete for one in earlier) else []
-        return [*abandoned, *(["earlier data"] if any(one.complete for one in earlier) else [])]
+        return [*abandoned, *(["earlier data"] if seen or any(one.complete for one in earlier) else [])]
+
+    def _seen_elsewhere(self, prediction: Prediction) -> bool:
+        """Whether the prediction was measured as one of another experiment, or one that had another name."""
+        others = (files for name, files in self.files.items() if name != prediction.experiment)
+        headers = (file.header for files in others for file in files if file.attempts)
+        return any(header and prediction.id in header.predictions for header in headers)
 
 
 def reference(file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:

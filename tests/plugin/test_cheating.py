@@ -189,6 +189,23 @@ def test_amending_after_a_verdict_marks_the_next_one_for_good(at_stage, records)
     assert verdict["flags"] == ["imported", "earlier data", "amended after data"]
 
 
+def test_an_experiment_that_was_renamed_does_not_hide_its_data(at_stage, records):
+    project = at_stage("judged")
+    text = (project.path / "predictions.toml").read_text()
+    project.write(
+        "predictions.toml", text.replace("experiments.rows", "experiments.lines").replace('"rows"', '"lines"')
+    )
+    project.done("amend", "--experiment", "lines", "--reason", "a better name")
+    project.commit("Amend")
+    project.write("more.csv", rows((1.03, 1.14, 0.91, 1.02, 0.98)))
+    project.done("import", "more.csv", "--experiment", "lines")
+    project.commit("More evidence")
+
+    verdict = records(project)["below-two"]
+
+    assert (verdict["series"], verdict["flags"]) == (1, ["imported", "earlier data"])
+
+
 def test_new_words_for_a_claim_are_told(at_stage, judge, records):
     project = at_stage("recorded")
     project.edit("predictions.toml", "It takes less than two seconds.", "It is faster than everything else.")
