@@ -37,10 +37,12 @@ FAILURES = {
 class StudyRun:
     """One study in this session: it measures what an item lacks, then says where the item stands."""
 
-    def __init__(self, state: StudyState, mode: Mode, campaign: Campaign) -> None:
+    def __init__(self, state: StudyState, mode: Mode, campaign: Campaign, *, unicode: bool = True) -> None:
         self.state = state
         self.mode = mode
         self.campaign = campaign
+        self.unicode = unicode
+        """Whether the terminal shows more than ASCII."""
 
     def assess(self, prediction: Prediction) -> Assessment:
         """Measure the prediction's experiment if that is due and allowed, then judge."""
@@ -125,7 +127,7 @@ class StudyRun:
     def explain(self, assessment: Assessment) -> str:
         """What a failed prediction shows in the failures section."""
         shown = self.shown(assessment)
-        lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=True)]
+        lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=self.unicode)]
         if assessment.standing == "exploratory" and not assessment.recorded:
             lines.append(f"refuted, and exploratory, so it is not recorded: {assessment.order.detail}")
         elif assessment.changed:

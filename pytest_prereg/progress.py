@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     import pytest
 
     from pytest_prereg.measure.loop import Progress as Repeating
 
+REWRITE = "\r\x1b[K"
+"""To the start of the line, and what is there erased."""
+
 
 class Progress:
-    """A line that is rewritten on a terminal, and a line per experiment elsewhere."""
+    """A line for each experiment, which a terminal shows being rewritten before each repeat."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._line: str | None = None
 
     def start(self, experiment: str, missing: int, planned: int) -> None:
-        """Say what is going to be measured."""
-        self._show(f"{experiment}: measuring {missing} of {planned} repeats", last=True)
+        """Say what is going to be measured, on a line of its own."""
+        with self._terminal() as reporter:
+            if reporter:
+                self._line = f"{experiment}: measuring {missing} of {planned} repeats"
+                reporter.ensure_newline()
+                reporter.write(self._line, flush=True)
 
     def repeat(self, now: Repeating) -> None:
         """Say which repeat is about to run."""
         left = (now.planned - now.done) * now.seconds_per_repeat if now.seconds_per_repeat else None
         about = f"   {left:.0f} s left" if left is not None else ""
-        self._show(
-            f"{now.experiment}  block {now.block}  {now.arm}  {now.done + 1} of {now.planned}{about}",
-            last=False,
-        )
+        text = f"{now.experiment}  block {now.block}  {now.arm}  {now.done + 1} of {now.planned}{about}"
+        with self._terminal() as reporter:
+            if reporter and reporter.isatty:
+                reporter.write(REWRITE + text[: reporter._tw.fullwidth - 1], flush=True)  # noqa: SLF001
 
-    def _show(self, text: str, *, last: bool) -> None:
+    def end(self, item: pytest.Item) -> None:
+        """Go back to the line that pytest writes about the item, if there was anything to say."""
+        if self._line is None:
+            return
+        with self._terminal() as reporter:
+            if reporter.isatty:
+                reporter.write(REWRITE + self._line)
+            reporter.pytest_runtest_logstart(item.nodeid, item.location)
+        self._line = None
+
+    @contextmanager
+    def _terminal(self) -> Generator[Any]:
+        """The terminal, with nothing captured; ``None`` where there is none, or it is to be quiet."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or reporter.verbosity < 0:
-            return
-        if not reporter.isatty:
-            if last:
-                self._write(reporter, f"{text}\n")
-            return
-        self._write(reporter, f"\r\x1b[K{text}" + ("\n" if last else ""))
-
-    def _write(self, reporter: Any, text: str) -> None:
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
-        if capture is None:
-            reporter.write(text, flush=True)
-            return
-        with capture.global_and_fixture_disabled():
-            reporter.ensure_newline() if not reporter.isatty else None
-            reporter.write(text, flush=True)
+        if reporter is None or reporter.verbosity < 0:
+            yield None
+        elif capture is None:
+            yield reporter
+        else:
+            with capture.global_and_fixture_disabled():
+                yield reporter

@@ -49,6 +49,7 @@ class PreregSession:
     def __init__(self, config: pytest.Config, mode: Mode) -> None:
         self.config = config
         self.mode = mode
+        self.progress = Progress(config)
         self.studies = config.stash.get(arguments.STUDIES, ())
         self.runs: dict[Path, StudyRun] = {}
         self.assessments: dict[str, tuple[StudyRun, Assessment]] = {}
@@ -71,9 +72,10 @@ class PreregSession:
         """Load a study once."""
         if path not in self.runs:
             state = StudyState(load_study(path))
-            progress = Progress(self.config)
-            campaign = Campaign(state, fresh=self.mode.fresh, explore=self.mode.explore, progress=progress)
-            self.runs[path] = StudyRun(state, self.mode, campaign)
+            fresh, explore = self.mode.fresh, self.mode.explore
+            campaign = Campaign(state, fresh=fresh, explore=explore, progress=self.progress)
+            _, unicode = self._form()
+            self.runs[path] = StudyRun(state, self.mode, campaign, unicode=unicode)
         return self.runs[path]
 
     # Collection: studies only
@@ -137,6 +139,14 @@ class PreregSession:
         return True
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Show how measuring goes on, then go on with the item's line."""
+        try:
+            return (yield)
+        finally:
+            self.progress.end(item)
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -197,10 +207,17 @@ class PreregSession:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Print a line per verdict, the scoreboard, and the next command."""
-        width = min(terminalreporter._tw.fullwidth, 100)  # noqa: SLF001
-        unicode = "UTF" in (getattr(terminalreporter._tw._file, "encoding", None) or "").upper()  # noqa: SLF001
+        width, unicode = self._form()
         for line in self.summary(width, unicode=unicode):
             terminalreporter.write_line(line)
+
+    def _form(self) -> tuple[int, bool]:
+        """Width of the terminal, and whether it shows more than ASCII."""
+        reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return 80, True
+        encoding = getattr(reporter._tw._file, "encoding", None) or ""  # noqa: SLF001
+        return min(reporter._tw.fullwidth, 100), "UTF" in encoding.upper()  # noqa: SLF001
 
     def summary(self, width: int, *, unicode: bool) -> list[str]:
         """The report as lines."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -858,3 +864,51 @@ def test_a_broken_lock_at_head_is_said_and_nothing_is_measured(at_stage, judge):
         result.stdout.fnmatch_lines(["HEAD:predictions.lock: PR011: unreadable lock: *not UTF-8*"])
         assert "Traceback" not in result.stdout.str()
     assert project.repeats_run() == 0
+
+
+# What the terminal shows
+
+
+def test_measuring_is_announced_on_a_line_of_its_own(at_stage, judge):
+    result = judge(at_stage("halfway"))
+
+    result.stdout.fnmatch_lines(
+        ["predictions.toml +-[?].", "work: measuring 6 of 6 repeats", "predictions.toml + * [[]100%[]]"],
+        consecutive=True,
+    )
+
+
+def test_on_a_terminal_a_line_is_rewritten_and_no_verdict_is_erased(at_stage):
+    said = on_a_terminal(at_stage("halfway"), "--prereg", "-k", "quick or below")
+
+    line = next(line for line in said.split("\r\n") if line.startswith("work: measuring"))
+    shown = line.split("\r\x1b[K")
+    assert len(shown) == 8
+    assert re.fullmatch(r"work  block 1  (quick|slow)  1 of 6", shown[1])
+    assert re.fullmatch(r"work  block 3  (quick|slow)  6 of 6   \d+ s left", shown[6])
+    assert shown[0] == shown[7] == "work: measuring 6 of 6 repeats"
+    before, _, after = said.partition(line)
+    assert re.search(r"predictions.toml \x1b\[32m\+\x1b\[0m\r\n$", before)
+    assert re.match(r"\r\npredictions.toml \x1b\[32m\+\x1b\[0m", after)
+
+
+def on_a_terminal(project, *arguments: str) -> str:
+    """What pytest prints on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pytest", *arguments]
+    with subprocess.Popen(command, cwd=project.path, stdout=theirs, stderr=theirs, stdin=theirs) as run:
+        os.close(theirs)
+        said = bytearray()
+        with contextlib.suppress(OSError):  # the other end is closed
+            while data := os.read(ours, 65536):
+                said += data
+        os.close(ours)
+    assert run.returncode == 0, said
+    return said.decode()
+
+
+def test_a_terminal_that_knows_only_ascii_gets_only_ascii(at_stage):
+    done = at_stage("judged").process("--prereg", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+
+    assert "above-two" in done.stdout
+    assert "\\u" not in done.stdout
