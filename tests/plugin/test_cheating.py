@@ -170,6 +170,67 @@ def test_a_lock_of_another_study_registers_nothing(at_stage, judge):
 # The registration, changed after the data
 
 
+def left_as_it_is(project):
+    """The study is changed, and the lock is not."""
+
+
+def made_anew(project):
+    (project.path / "predictions.lock").unlink()
+    project.done("lock")
+
+
+def amended(project):
+    project.done("amend", "above-two", "--reason", "a slip of the pen")
+
+
+@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
+@pytest.mark.parametrize("lock", [left_as_it_is, made_anew, amended])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ('predicts = ">= 3 s"\nfalsifier = "< 2 s"', 'predicts = ">= 0.5 s"\nfalsifier = "< 0.4 s"'),
+        ('quantity = "wall"\npredicts = ">= 3 s"', 'quantity = "wall * 9"\npredicts = ">= 3 s"'),
+        ('quantity = "wall"\npredicts = ">= 3 s"', 'quantity = "9 - wall"\npredicts = ">= 3 s"'),
+    ],
+    ids=["threshold", "factor", "direction"],
+)
+def test_goalposts_that_move_after_the_data_make_it_exploratory(at_stage, records, lock, committed, edit):
+    project = at_stage("judged")
+    project.edit("predictions.toml", *edit)
+    lock(project)
+    if committed:
+        project.commit("Move the goalposts")
+
+    verdict = records(project, "-k", "above-two")["above-two"]
+
+    assert (verdict["verdict"], verdict["standing"], verdict["order"]) == (
+        "supported",
+        "exploratory",
+        "mismatch",
+    )
+
+
+def test_exploring_first_and_registering_then_is_told(at_stage, records):
+    project = at_stage("measurable")
+    project.git("rm", "-q", "predictions.lock")
+    project.commit("Nothing is registered")
+    explored = records(project, "--prereg-explore")["quick-is-quicker"]
+    project.done("lock")
+    project.git("add", "predictions.lock")
+    project.git("commit", "-qm", "Register")
+
+    again = records(project, "--prereg-verify")["quick-is-quicker"]
+    measured = records(project)["quick-is-quicker"]
+
+    assert (explored["standing"], explored["order"]) == ("exploratory", "unregistered")
+    assert (again["standing"], again["order"]) == ("exploratory", "after-evidence")
+    assert (measured["series"], measured["standing"], measured["flags"]) == (
+        2,
+        "confirmatory",
+        ["earlier data"],
+    )
+
+
 def test_amending_after_a_verdict_marks_the_next_one_for_good(at_stage, records):
     project = at_stage("recorded")
     project.edit(
