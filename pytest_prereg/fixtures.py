@@ -8,6 +8,7 @@ from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
+from pytest_prereg.measure.pilot import tried_arms
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
 from pytest_prereg.outcomes import record_of
 from pytest_prereg.registry.load import find_studies, load_study
@@ -86,8 +87,12 @@ class Runner:
         self._executor = executor
 
     def run(self, n: int = 1, arm: str | None = None) -> list[Result]:
-        """Run ``n`` repeats of every arm, or of one, in randomised blocks; returns how each ended."""
-        arms = self.experiment.arms if arm is None else {arm: self.experiment.arms[arm]}
+        """Run ``n`` repeats of every arm, or of one, in randomised blocks; returns how each ended.
+
+        Raises:
+            UsageError: the experiment has no such arm.
+        """
+        arms = tried_arms(self.experiment, arm)
         seed = seed_base([self.study.id, self.experiment.id], 0)
         return [
             self._executor.run(self._job(slot.arm, slot.index, repeat_seed(seed, slot.block)))

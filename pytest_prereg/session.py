@@ -225,10 +225,19 @@ class PreregSession:
             return ["no study here: pytest-prereg init writes one, or name a predictions.toml"]
         judged = [run.shown(assessment) for run, assessment in self.assessments.values()]
         if not judged:
-            return self._advice()
+            return [*self._empty(), *self._advice()]
         above, below = scoreboard([one.record for one in judged], width, unicode=unicode)
         verdicts = verdict_lines(judged, width, unicode=unicode)
         return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]
+
+    def _empty(self) -> list[str]:
+        """Which of the studies have no predictions."""
+        studies = (run.state.study for run in self.runs.values())
+        return [
+            f"{shown(study.path)} has no predictions yet: see pytest-prereg init for an example"
+            for study in studies
+            if not study.predictions
+        ]
 
     def _replications(self, width: int, *, unicode: bool) -> list[str]:
         by_series: dict[int, list[Shown]] = {}

@@ -529,3 +529,13 @@ def test_the_commands_themselves_exit_with_the_message_and_no_traceback(project)
     assert lock.stderr.startswith('predictions.toml:17: PR030: prediction "below-two": ')
     assert lock.stderr.strip() in run.stdout
     assert "Traceback" not in lock.stderr + run.stdout + run.stderr
+
+
+def test_a_study_without_predictions_says_so(project, judge):
+    project.write(TOML, '[study]\nid = "small"\n')
+    (project.path / LOCK).unlink()
+
+    result = judge(project)
+
+    result.stdout.fnmatch_lines(["predictions.toml has no predictions yet: *"])
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
