@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from types import FrameType
 
 pytest_plugins = ["pytester"]
 
@@ -28,6 +30,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings.register_profile("busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.load_profile("busy-machine")
+
+
+@pytest.fixture
+def count_calls() -> Callable[[Callable[[], object]], int]:
+    """Counts the calls that an action makes, of Python's functions and C's: work that no busy machine changes."""
+
+    def count(action: Callable[[], object]) -> int:
+        made = 0
+
+        def note(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal made
+            made += event in ("call", "c_call")
+
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            action()
+        finally:
+            sys.setprofile(before)
+        return made
+
+    return count
 
 
 @dataclass(frozen=True)

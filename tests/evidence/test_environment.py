@@ -6,7 +6,6 @@ import json
 import platform
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -40,17 +39,6 @@ def test_this_machine_is_described_in_json_without_its_name():
     assert set(json.loads(text)) >= {"cpu", "cores", "gpu", "driver", "os", "python", "torch", "container"}
     assert platform.node() not in text or len(platform.node()) < 4
     assert describe_machine()["cores"] >= 1
-
-
-def test_describing_takes_less_than_20_ms(no_gpu):
-    describe_machine()
-    times = []
-    for _ in range(5):
-        before = time.perf_counter()
-        describe_machine()
-        times.append(time.perf_counter() - before)
-
-    assert min(times) < 0.020
 
 
 def test_describing_imports_nothing_heavy():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,10 @@ from hypothesis import strategies as st
 
 from pytest_prereg.evidence.lines import encode
 from pytest_prereg.evidence.model import Finished, Outcome, Started
+from pytest_prereg.evidence.parsing import parse
+from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import parse_session, read_session, read_study_evidence
+from pytest_prereg.registry.model import ONLY_ARM
 
 PATH = Path("evidence/gate-a/20260801T120000Z-00000000.jsonl")
 
@@ -202,6 +206,33 @@ def test_lines_are_the_same_wherever_the_reader_cuts_its_blocks(size, monkeypatc
 
     assert file.problems == ()
     assert len(file.attempts) == 29
+
+
+def test_a_file_is_never_read_at_once(monkeypatch):
+    monkeypatch.setattr("pytest_prereg.evidence.lines._CHUNK", 1 << 12)
+    asked = []
+
+    class Watched(io.BytesIO):
+        def read(self, size=-1):
+            asked.append(size)
+            return super().read(size)
+
+    parse(PATH, Watched(session_bytes(*(line for index in range(1, 50) for line in attempt(index)))))
+
+    assert len(asked) > 3
+    assert set(asked) == {1 << 12}
+
+
+def test_reading_is_work_in_proportion(count_calls):
+    def read(size):
+        head = header(planned={ONLY_ARM: size})
+        lines = (line for index in range(1, size + 1) for line in attempt(index))
+        data = session_bytes(*lines, head=head)
+        return lambda: assemble(experiment({ONLY_ARM: size}), [parse_session(data, PATH)])
+
+    (series,) = read(400)()
+    assert len(series.repeats) == 400
+    assert count_calls(read(400)) < 9 * count_calls(read(50))
 
 
 class TestStudyEvidence:
