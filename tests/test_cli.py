@@ -342,13 +342,14 @@ class TestTry:
         body = EXPERIMENT.replace("if broken", "time.sleep(60)\n    if broken")
         measured.write("experiments/work.py", f"import time\n{body}")
         command = [sys.executable, "-m", "pytest_prereg", "try", "work", "--arm", "fine"]
+        evidence = measured.path / "experiments" / "evidence" / "work"
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            while not list(measured.path.glob("experiments/evidence/work/*.jsonl")):
+            while not any('"started"' in path.read_text() for path in evidence.glob("*.jsonl")):
                 assert process.poll() is None
                 time.sleep(0.05)
             process.terminate()
             assert process.wait(timeout=2) == 1
-        (path,) = measured.path.glob("experiments/evidence/work/*.jsonl")
+        (path,) = evidence.glob("*.jsonl")
         assert json.loads(path.read_text().splitlines()[-1])["ended"] == "interrupted"
 
     @pytest.mark.usefixtures("study")
