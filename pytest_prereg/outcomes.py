@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.assess import CONFIRMATORY
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
+from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.report.records import Record, judged_record, pending_record
 from pytest_prereg.report.terminal import Shown, verdict_lines
@@ -73,6 +75,10 @@ class StudyRun:
         repeats = (one for series in every if series.number == assessment.series for one in series.repeats)
         return next((one for one in repeats if one.outcome is outcome and one.arm in prediction.arms), None)
 
+    def record(self, assessment: Assessment) -> Record:
+        """What other plugins are told of the prediction."""
+        return record_of(assessment)
+
     def refusals(self, assessment: Assessment) -> list[Problem]:
         """What makes the item an error: altered evidence always, loose ends under ``--prereg-locked``."""
         problems = list(assessment.problems)
@@ -98,7 +104,7 @@ class StudyRun:
         if assessment.judgement is None:
             return
         elif assessment.standing == "exploratory":
-            detail = f"{name} is exploratory: {assessment.order.detail}"
+            detail = f"{name} is exploratory: {why_exploratory(assessment)}"
             yield self._problem(assessment, "PR212", detail, None)
         elif assessment.recorded is None:
             advice = "pytest --prereg-verify --prereg-record, and commit"
@@ -129,7 +135,8 @@ class StudyRun:
         shown = self.shown(assessment)
         lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=self.unicode)]
         if assessment.standing == "exploratory" and not assessment.recorded:
-            lines.append(f"refuted, and exploratory, so it is not recorded: {assessment.order.detail}")
+            why = why_exploratory(assessment)
+            lines.append(f"refuted, and exploratory, so it is not recorded: {why}")
         elif assessment.changed:
             lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
         else:
@@ -174,6 +181,13 @@ class StudyRun:
             ("prereg.n", judgement.n if judgement else None),
         ]
         return [(name, value) for name, value in pairs if value is not None]
+
+
+def why_exploratory(assessment: Assessment) -> str:
+    """Why a verdict is not confirmatory: the order, or a level that is too low for it."""
+    if assessment.order.grade in CONFIRMATORY:
+        return f"its confidence is {assessment.prediction.confidence:g}, and below {USUAL_CONFIDENCE:g}"
+    return assessment.order.detail
 
 
 def record_of(assessment: Assessment) -> Record:

@@ -18,7 +18,7 @@ from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study
 from pytest_prereg.judge.faults import arm_of
 from pytest_prereg.judge.model import Judgement
 from pytest_prereg.judge.verdicts import judge
-from pytest_prereg.registry.digest import claim_digest, registration_digest
+from pytest_prereg.registry.digest import USUAL_CONFIDENCE, claim_digest, registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, wrong_unit
 from pytest_prereg.registry.model import Experiment, Prediction, Study
@@ -332,7 +332,8 @@ class StudyState:
     ) -> tuple[str, ...]:
         of_evidence = self._of_evidence(prediction, series) if series else []
         of_entry = self._of_entry(prediction)
-        return (*(judgement.flags if judgement else ()), *of_evidence, *order.flags, *of_entry)
+        low = ["low confidence"] if prediction.confidence < USUAL_CONFIDENCE else []
+        return (*(judgement.flags if judgement else ()), *of_evidence, *order.flags, *of_entry, *low)
 
     def _of_evidence(self, prediction: Prediction, series: Series) -> list[str]:
         """Name what is not plain about the evidence of the deciding series."""
@@ -380,8 +381,11 @@ def reference(file: SessionFile, header: Header, prediction: Prediction) -> Evid
 
 
 def standing(order: Order, prediction: Prediction) -> Standing:
-    """Confirmatory only where the registration precedes the evidence and the data were not seen."""
-    if order.grade not in CONFIRMATORY:
+    """Confirmatory only where the registration precedes the evidence and the data were not seen.
+
+    An interval below the usual level is for exploring, however early it was registered.
+    """
+    if order.grade not in CONFIRMATORY or prediction.confidence < USUAL_CONFIDENCE:
         return "exploratory"
     return "replication" if prediction.table.data_seen == "full" else "confirmatory"
 

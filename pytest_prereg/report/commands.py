@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.regions import describe
 from pytest_prereg.report.columns import padded, width_of, wrapped
@@ -65,9 +66,10 @@ def _repeats(prediction: Prediction, experiment: Experiment) -> str:
 def decision_rule(prediction: Prediction, predicts: Region, falsifier: Region) -> str:
     """Return the rule in a sentence: where the interval must lie for each verdict."""
     level = f"{prediction.confidence * 100:g} %"
-    return (
+    rule = (
         f"supported: whole {level} interval {_lying(predicts)}; refuted: whole interval {_lying(falsifier)}"
     )
+    return rule if prediction.confidence >= USUAL_CONFIDENCE else f"{rule}; exploratory, at less than 95 %"
 
 
 def _lying(region: Region) -> str:

@@ -115,6 +115,24 @@ def test_two_studies_do_not_share_an_id(at_stage, judge):
     judged.assert_outcomes(errors=2)
 
 
+def test_a_narrow_interval_of_low_confidence_confirms_nothing(at_stage, judge, records):
+    project = at_stage("written")
+    project.edit("predictions.toml", 'id = "small"', 'id = "small"\nconfidence = 0.5')
+    assert "50 % interval ≤ 2 s; refuted: whole interval ≥ 3 s; exploratory" in " ".join(
+        project.done("lock").split()
+    )
+    project.commit("Register")
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.commit("Evidence")
+
+    verdict = records(project)["below-two"]
+    locked = judge(project, "--prereg-locked", "-k", "below-two")
+
+    assert (verdict["verdict"], verdict["standing"]) == ("supported", "exploratory")
+    assert verdict["flags"] == ["imported", "low confidence"]
+    locked.stdout.fnmatch_lines(['*"below-two" is exploratory: its confidence is 0.5, and below 0.95'])
+
+
 # The lock, edited by hand
 
 
