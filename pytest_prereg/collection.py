@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,7 +42,22 @@ def fail(text: str) -> NoReturn:
     pytest.fail(text, pytrace=False)
 
 
-class PredictionItem(pytest.Item):
+class TomlItem(pytest.Item):
+    """An item of a study, with what hooks of ordinary projects take any item to have."""
+
+    cls = None
+    instance = None
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.module = sys.modules[__name__]
+        self.function = self.runtest
+        self.originalname = self.name
+        self.fixturenames: list[str] = []
+        self.funcargs: dict[str, object] = {}
+
+
+class PredictionItem(TomlItem):
     """One prediction; setup measures and judges, the call raises what the verdict means."""
 
     def __init__(self, *, prediction: Prediction, run: StudyRun, **kwargs: Any) -> None:
@@ -66,6 +82,7 @@ class PredictionItem(pytest.Item):
         except PreregError as error:
             return error.problems
         self.user_properties.extend(self.run.properties(self.assessment))
+        self.ihook.pytest_prereg_verdict(record=self.run.record(self.assessment))
         return self.run.refusals(self.assessment)
 
     def runtest(self) -> None:
@@ -85,7 +102,7 @@ class PredictionItem(pytest.Item):
         return self.path, self.prediction.line - 1, self.name
 
 
-class RemovedItem(pytest.Item):
+class RemovedItem(TomlItem):
     """A prediction that the lock registers and the study no longer has."""
 
     def setup(self) -> None:
@@ -125,7 +142,7 @@ class UnaskedFile(pytest.File):
             yield UnaskedItem.from_parent(self, name=name)
 
 
-class UnaskedItem(pytest.Item):
+class UnaskedItem(TomlItem):
     """A prediction that nobody asked to judge."""
 
     def runtest(self) -> None:

@@ -158,7 +158,6 @@ class PreregSession:
             vars(report)["prereg"] = msgspec.to_builtins(record)
             if report.when == "setup":
                 self.assessments[item.nodeid] = (item.run, assessment)
-                self.config.hook.pytest_prereg_verdict(record=record)
         return report
 
     @pytest.hookimpl(tryfirst=True)

@@ -295,6 +295,32 @@ def pytest_itemcollected(item):
     run_here()
 
 
+def test_hooks_of_the_project_that_take_every_item_for_a_function(project, run_here):
+    project.write(
+        "conftest.py",
+        """
+import inspect
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "database" in item.fixturenames or item.cls is not None or "gpu" in item.module.__name__:
+            item.add_marker("skip")
+        item.fixturenames.insert(0, "database")
+        assert item.originalname and inspect.signature(item.function) and not item.funcargs
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    report.description = str(item.function.__doc__)
+    setattr(item, "rep_" + report.when, report)
+    return report
+""",
+    )
+
+    run_here()
+
+
 def test_a_hook_of_the_project_that_runs_tests_again_measures_nothing_again(project, run_here):
     project.write(
         "conftest.py",
