@@ -106,7 +106,7 @@ class StudyRun:
         elif assessment.standing == "exploratory":
             detail = f"{name} is exploratory: {why_exploratory(assessment)}"
             yield self._problem(assessment, "PR212", detail, None)
-        elif assessment.recorded is None:
+        elif assessment.recorded is None and not self.mode.record:
             advice = "pytest --prereg-verify --prereg-record, and commit"
             yield self._problem(
                 assessment, "PR211", f"{name} has a verdict that the lock does not record", advice

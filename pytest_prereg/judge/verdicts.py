@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.faults import too_many_faults
 from pytest_prereg.judge.findings import plural
+from pytest_prereg.judge.instruments import UNSTATED, are_unstated
 from pytest_prereg.judge.locations import find_location
 from pytest_prereg.judge.medians import find_median
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
@@ -70,6 +73,9 @@ def judge(
     obstacle = _obstacle(question, series, repeats, planned, integrity)
     if obstacle is None and (sample.set_aside or sample.without_value):
         obstacle = _exclusion(question, sample, finding, experiment.table.max_excluded)
+    unstated = series.origin == "measured" and are_unstated(question.metrics, repeats)
+    if unstated:
+        finding = msgspec.structs.replace(finding, flags=(*finding.flags, UNSTATED))
     return _judgement(question, finding, obstacle, repeats, planned)
 
 

@@ -46,6 +46,7 @@ class Study:
         values = value if isinstance(value, dict) else {} if value is None else {"t": value}
         more = {"block": None, "machine": None, "position": len(self.repeats), **more}
         name = "/".join(part for part in ("e/1", arm, str(index)) if part)
+        more.setdefault("instruments", dict.fromkeys(values, "wall-clock"))
         repeat = RecordedRepeat(
             id=name, arm=arm, index=index, outcome=Outcome(outcome), values=values, **more
         )

@@ -557,3 +557,11 @@ class TestSetAside:
         made.extend(*STEADY, *STEADY[:3])
         assert made.judge().verdict is Verdict.SUPPORTED
         assert made.add(1.0, outcome="invalid").judge().reason is Reason.EXCLUDED
+
+
+def test_a_reading_that_nothing_is_named_for_is_flagged_unless_it_is_exact(study):
+    values = [1.0, 1.1, 1.2, 1.05]
+    unstated = study().extend(*values, instruments={})
+    assert "instrument-unstated" in unstated.judge().flags
+    stated = study().extend(*values)
+    assert "instrument-unstated" not in stated.judge().flags
