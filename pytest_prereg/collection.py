@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_prereg.audit.assess import Assessment
+    from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.outcomes import StudyRun
     from pytest_prereg.registry.model import Prediction
     from pytest_prereg.session import PreregSession

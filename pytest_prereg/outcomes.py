@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.assess import CONFIRMATORY
 from pytest_prereg.audit.order import Grade
+from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
@@ -21,7 +21,8 @@ from pytest_prereg.report.terminal import Shown, verdict_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_prereg.audit.assess import Assessment, StudyState
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.campaign import Campaign
     from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.mode import Mode

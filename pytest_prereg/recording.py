@@ -11,7 +11,7 @@ from pytest_prereg.registry.lock import read_lock, write_lock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_prereg.audit.assess import Assessment
+    from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.outcomes import StudyRun
     from pytest_prereg.registry.lock import LockEntry
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
 
-    from pytest_prereg.audit.assess import Assessment
+    from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.report.terminal import Shown
 
 WORDS = {

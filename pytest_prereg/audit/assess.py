@@ -4,95 +4,32 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from pytest_prereg.audit import remarks
 from pytest_prereg.audit.committed import check_committed, committed_lock
 from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
+from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
+from pytest_prereg.audit.recorded import check_recorded
+from pytest_prereg.audit.standing import Assessment, Replication, Terms, planned, standing
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.series import assemble, evidence_digest, readings
 from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
-from pytest_prereg.judge.faults import arm_of
-from pytest_prereg.judge.model import Judgement
 from pytest_prereg.judge.verdicts import judge
-from pytest_prereg.registry.digest import USUAL_CONFIDENCE, claim_digest, registration_digest
+from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, wrong_unit
-from pytest_prereg.registry.model import Experiment, Prediction, Study
 from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed
-from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_prereg.evidence.model import Header, Series
-
-CONFIRMATORY = frozenset({Grade.REGISTERED, Grade.REGISTERED_ONE_SIDE, Grade.WITNESSED})
-
-Standing = Literal["confirmatory", "replication", "exploratory"]
-
-
-class Replication(msgspec.Struct, kw_only=True, frozen=True):
-    """A later series of a claim that is decided: listed beside it, never the verdict."""
-
-    series: int
-    judgement: Judgement
-
-
-class Assessment(msgspec.Struct, kw_only=True, frozen=True):
-    """A prediction, judged or pending, with its standing and the record that the lock holds."""
-
-    prediction: Prediction
-    predicts: Region
-    """In ``unit``."""
-    falsifier: Region
-    unit: str
-    order: Order
-    standing: Standing
-    """Of the evidence, or while pending of the registration alone."""
-    judgement: Judgement | None
-    pending: str | None
-    """Why there is no verdict yet, and what would change that."""
-    planned: int | None
-    """Registered repeats, the smaller arm's."""
-    series: int | None
-    series_count: int
-    sessions: tuple[str, ...]
-    """Names of the evidence files of the deciding series."""
-    evidence: str | None
-    """Digest of the repeats used, as the lock records it."""
-    imported: bool
-    entry: LockEntry | None
-    flags: tuple[str, ...]
-    problems: tuple[Problem, ...]
-    """Evidence altered or gone (PR207), or a recorded verdict that does not follow (PR211)."""
-    replications: tuple[Replication, ...]
-
-    @property
-    def recorded(self) -> str | None:
-        """The verdict in the lock."""
-        return self.entry.verdict if self.entry else None
-
-    @property
-    def changed(self) -> bool:
-        """Whether a recorded verdict is no longer what the evidence gives."""
-        return bool(self.judgement and self.recorded and self.recorded != self.judgement.verdict)
-
-
-class Terms(msgspec.Struct, kw_only=True, frozen=True):
-    """What a prediction is judged by, in the unit that its verdict is shown in."""
-
-    unit: str
-    scale: float
-    """From the quantity's own unit to ``unit``."""
-    predicts: Region
-    falsifier: Region
+    from pytest_prereg.judge.model import Judgement
+    from pytest_prereg.registry.model import Experiment, Prediction, Study
 
 
 class StudyState:
@@ -117,6 +54,7 @@ class StudyState:
             for name, experiment in self.study.experiments.items()
         }
         self.broken = self._broken()
+        self.measured_in = measured_in(self.files)
         self.__dict__.pop("orders", None)
 
     @cached_property
@@ -203,11 +141,17 @@ class StudyState:
             evidence=digest,
             imported=series is not None and series.origin == "imported",
             entry=entry,
-            flags=self._flags(prediction, series, judgement, order),
+            flags=self._remarks(prediction, series, judgement, order),
             problems=(
                 *altered,
                 *self._miscalculated(prediction),
-                *self._unfounded(prediction, judgement, digest, series),
+                *check_recorded(
+                    self.study,
+                    prediction,
+                    entry,
+                    is_registered=entry is not None and entry.digest == self.digests[prediction.id],
+                    found=(series, judgement, digest) if series and judgement and digest else None,
+                ),
             ),
             replications=tuple(self._replications(prediction, series, terms)),
         )
@@ -287,23 +231,6 @@ class StudyState:
         problem = wrong_unit(self.study, prediction, entry)
         return () if problem is None else (problem,)
 
-    def _unfounded(
-        self, prediction: Prediction, judgement: Judgement | None, digest: str | None, series: Series | None
-    ) -> tuple[Problem, ...]:
-        """Return what is wrong with the recorded verdict: its evidence is gone, or it does not follow.
-
-        Where the prediction itself is no longer the registered one, a verdict that differs is a change, not
-        a lie.
-        """
-        entry = self.entry(prediction)
-        if entry is None or entry.verdict is None:
-            return ()
-        if judgement is None or series is None or (entry.series, entry.evidence) != (series.number, digest):
-            return (gone(prediction, entry, self.study),)
-        if self.digests[prediction.id] != entry.digest or follows(entry, judgement):
-            return ()
-        return (unfounded(prediction, entry, judgement, self.study),)
-
     def _replications(
         self, prediction: Prediction, deciding: Series | None, terms: Terms
     ) -> list[Replication]:
@@ -320,53 +247,22 @@ class StudyState:
             for series in later
         ]
 
+    def _remarks(
+        self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
+    ) -> tuple[str, ...]:
+        every = self.series[prediction.experiment]
+        of_series = remarks.of_series(prediction, series, every) if series else []
+        experiments = self.measured_in.get(prediction.id, set())
+        of_registration = remarks.of_registration(prediction, self.entry(prediction), experiments)
+        of_judgement = judgement.flags if judgement else ()
+        return tuple(dict.fromkeys((*of_judgement, *of_series, *order.flags, *of_registration)))
+
     def _references(self, prediction: Prediction) -> list[EvidenceRef]:
         series = self.deciding(prediction)
         if series is None:
             return []
         files = [file for file in self.files[series.experiment] if file.path.name in series.sessions]
         return [reference(file, file.header, prediction) for file in files if file.header]
-
-    def _flags(
-        self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
-    ) -> tuple[str, ...]:
-        of_evidence = self._of_evidence(prediction, series) if series else []
-        of_entry = self._of_entry(prediction)
-        low = ["low confidence"] if prediction.confidence < USUAL_CONFIDENCE else []
-        return (*(judgement.flags if judgement else ()), *of_evidence, *order.flags, *of_entry, *low)
-
-    def _of_evidence(self, prediction: Prediction, series: Series) -> list[str]:
-        """Name what is not plain about the evidence of the deciding series."""
-        again = any(arm_of(fault) in prediction.arms for fault in series.faults)
-        flags = {
-            "imported": series.origin == "imported",
-            "disputed": bool(series.disputed),
-            "repeats run again": again,
-            "surplus repeats": series.surplus > 0,
-        }
-        return [*(flag for flag, holds in flags.items() if holds), *self._earlier(prediction, series)]
-
-    def _of_entry(self, prediction: Prediction) -> list[str]:
-        """Name what happened to the registration that does not change its standing."""
-        entry = self.entry(prediction)
-        if entry is None:
-            return []
-        after_data = any(each.key == "digest" and each.verdict for each in entry.amendments)
-        amended = ["amended after data"] if after_data else []
-        return [*amended, *(["reworded"] if entry.claim != claim_digest(prediction.claim) else [])]
-
-    def _earlier(self, prediction: Prediction, deciding: Series) -> list[str]:
-        """Name what was there to be read of the experiment before the deciding series began."""
-        seen = self._seen_elsewhere(prediction)
-        earlier = [one for one in self.series[deciding.experiment] if one.number < deciding.number]
-        abandoned = ["abandoned series"] if any(not one.complete for one in earlier) else []
-        return [*abandoned, *(["earlier data"] if seen or any(one.complete for one in earlier) else [])]
-
-    def _seen_elsewhere(self, prediction: Prediction) -> bool:
-        """Whether the prediction was measured as one of another experiment, or one that had another name."""
-        others = (files for name, files in self.files.items() if name != prediction.experiment)
-        headers = (file.header for files in others for file in files if file.attempts)
-        return any(header and prediction.id in header.predictions for header in headers)
 
 
 def reference(file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:
@@ -380,57 +276,11 @@ def reference(file: SessionFile, header: Header, prediction: Prediction) -> Evid
     )
 
 
-def standing(order: Order, prediction: Prediction) -> Standing:
-    """Confirmatory only where the registration precedes the evidence and the data were not seen.
-
-    An interval below the usual level is for exploring, however early it was registered.
-    """
-    if order.grade not in CONFIRMATORY or prediction.confidence < USUAL_CONFIDENCE:
-        return "exploratory"
-    return "replication" if prediction.table.data_seen == "full" else "confirmatory"
-
-
-def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
-    """Return PR207: the repeats that the recorded verdict rests on are not there."""
-    return Problem(
-        code="PR207",
-        message=f'the evidence of the recorded verdict of "{prediction.id}" '
-        f"(series {entry.series}, {short(entry.evidence)}) is gone or altered",
-        path=shown(study.lock_path),
-        advice=f"Bring it back: git checkout HEAD -- {shown(study.evidence_folder)}",
-    )
-
-
-def unfounded(prediction: Prediction, entry: LockEntry, judgement: Judgement, study: Study) -> Problem:
-    """Return PR211: the evidence is there, and gives something else."""
-    return Problem(
-        code="PR211",
-        message=f'the recorded verdict of "{prediction.id}", "{entry.verdict}", does not follow from the '
-        f"evidence, which gives {judgement.verdict}",
-        path=shown(study.lock_path),
-        advice="Restore the lock, or record again: pytest --prereg-verify --prereg-record",
-    )
-
-
-def follows(entry: LockEntry, judgement: Judgement) -> bool:
-    """Whether the record in the lock is, to the last stored digit, what the evidence gives."""
-    reason = judgement.reason.value if judgement.reason else None
-    return (entry.verdict, entry.reason, entry.estimate, entry.interval, entry.n) == (
-        judgement.verdict.value,
-        reason,
-        judgement.estimate,
-        judgement.interval,
-        judgement.n,
-    )
-
-
-def short(digest: str | None) -> str:
-    """The first eight digits of a digest, for people."""
-    return (digest or "none").removeprefix("sha256:")[:8]
-
-
-def planned(experiment: Experiment, prediction: Prediction) -> int | None:
-    """Registered repeats of the prediction's smaller arm; ``None`` where no number was registered."""
-    counts = [experiment.arms[arm].repeats for arm in prediction.arms]
-    known = [count for count in counts if count is not None]
-    return min(known) if len(known) == len(counts) else None
+def measured_in(files: Mapping[str, Iterable[SessionFile]]) -> dict[str, set[str]]:
+    """Return by prediction the experiments whose evidence names it, under whatever name they had then."""
+    found: dict[str, set[str]] = {}
+    for experiment, several in files.items():
+        for file in several:
+            for prediction in file.header.predictions if file.header and file.attempts else ():
+                found.setdefault(prediction, set()).add(experiment)
+    return found

@@ -1,0 +1,80 @@
+"""Whether the verdict that the lock records is what the evidence gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.errors import Problem
+from pytest_prereg.evidence.naming import shown
+
+if TYPE_CHECKING:
+    from pytest_prereg.evidence.model import Series
+    from pytest_prereg.judge.model import Judgement
+    from pytest_prereg.registry.lock import LockEntry
+    from pytest_prereg.registry.model import Prediction, Study
+
+
+def check_recorded(
+    study: Study,
+    prediction: Prediction,
+    entry: LockEntry | None,
+    *,
+    is_registered: bool,
+    found: tuple[Series, Judgement, str] | None,
+) -> tuple[Problem, ...]:
+    """Return what is wrong with a recorded verdict: its evidence is gone, or it does not follow.
+
+    Args:
+        study: The study.
+        prediction: One of its predictions.
+        entry: Its table in the lock.
+        is_registered: Whether the prediction stands as that registers it; where it does not, a verdict that
+            differs is a change, not a lie.
+        found: The series that decides now, the judgement, and the digest of the repeats used.
+    """
+    if entry is None or entry.verdict is None:
+        return ()
+    if found is None or (entry.series, entry.evidence) != (found[0].number, found[2]):
+        return (gone(prediction, entry, study),)
+    if not is_registered or follows(entry, found[1]):
+        return ()
+    return (unfounded(prediction, entry, found[1], study),)
+
+
+def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
+    """Return PR207: the repeats that the recorded verdict rests on are not there."""
+    return Problem(
+        code="PR207",
+        message=f'the evidence of the recorded verdict of "{prediction.id}" '
+        f"(series {entry.series}, {short(entry.evidence)}) is gone or altered",
+        path=shown(study.lock_path),
+        advice=f"Bring it back: git checkout HEAD -- {shown(study.evidence_folder)}",
+    )
+
+
+def unfounded(prediction: Prediction, entry: LockEntry, judgement: Judgement, study: Study) -> Problem:
+    """Return PR211: the evidence is there, and gives something else."""
+    return Problem(
+        code="PR211",
+        message=f'the recorded verdict of "{prediction.id}", "{entry.verdict}", does not follow from the '
+        f"evidence, which gives {judgement.verdict}",
+        path=shown(study.lock_path),
+        advice="Restore the lock, or record again: pytest --prereg-verify --prereg-record",
+    )
+
+
+def follows(entry: LockEntry, judgement: Judgement) -> bool:
+    """Whether the record in the lock is, to the last stored digit, what the evidence gives."""
+    reason = judgement.reason.value if judgement.reason else None
+    return (entry.verdict, entry.reason, entry.estimate, entry.interval, entry.n) == (
+        judgement.verdict.value,
+        reason,
+        judgement.estimate,
+        judgement.interval,
+        judgement.n,
+    )
+
+
+def short(digest: str | None) -> str:
+    """The first eight digits of a digest, for people."""
+    return (digest or "none").removeprefix("sha256:")[:8]

@@ -1,0 +1,49 @@
+"""What is not plain about a confirmatory verdict, one word each: shown beside it, and in the records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.judge.faults import arm_of
+from pytest_prereg.registry.digest import USUAL_CONFIDENCE, claim_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pytest_prereg.evidence.model import Series
+    from pytest_prereg.registry.lock import LockEntry
+    from pytest_prereg.registry.model import Prediction
+
+
+def of_series(prediction: Prediction, deciding: Series, every: Sequence[Series]) -> list[str]:
+    """Remarks on the evidence of the deciding series, and on what was there to be read before it began."""
+    earlier = [one for one in every if one.number < deciding.number]
+    remarks = {
+        "imported": deciding.origin == "imported",
+        "disputed": bool(deciding.disputed),
+        "repeats run again": any(arm_of(fault) in prediction.arms for fault in deciding.faults),
+        "surplus repeats": deciding.surplus > 0,
+        "abandoned series": any(not one.complete for one in earlier),
+        "earlier data": any(one.complete for one in earlier),
+    }
+    return [remark for remark, holds in remarks.items() if holds]
+
+
+def of_registration(
+    prediction: Prediction, entry: LockEntry | None, measured_in: Collection[str]
+) -> list[str]:
+    """Remarks on what happened to the registration that does not change its standing.
+
+    Args:
+        prediction: As it is written now.
+        entry: Its table in the lock.
+        measured_in: Experiments whose evidence names it.
+    """
+    amendments = entry.amendments if entry else ()
+    remarks = {
+        "earlier data": any(name != prediction.experiment for name in measured_in),
+        "amended after data": any(each.key == "digest" and each.verdict for each in amendments),
+        "reworded": entry is not None and entry.claim != claim_digest(prediction.claim),
+        "low confidence": prediction.confidence < USUAL_CONFIDENCE,
+    }
+    return [remark for remark, holds in remarks.items() if holds]
