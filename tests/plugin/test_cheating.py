@@ -245,7 +245,7 @@ def test_exploring_first_and_registering_then_is_told(at_stage, records):
     assert (measured["series"], measured["standing"], measured["flags"]) == (
         2,
         "confirmatory",
-        ["earlier data"],
+        ["instrument-unstated", "earlier data"],
     )
 
 
@@ -451,4 +451,7 @@ def test_a_repeat_that_was_run_again_is_told(at_stage, records):
     verdict = records(project)["quick-is-quicker"]
 
     assert project.repeats_run() == 7
-    assert (verdict["verdict"], verdict["flags"]) == ("supported", ["repeats run again"])
+    assert (verdict["verdict"], verdict["flags"]) == (
+        "supported",
+        ["instrument-unstated", "repeats run again"],
+    )
