@@ -23,6 +23,7 @@ from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.interrupts import sigterm_interrupts
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.schedule import seed_base
+from pytest_prereg.permission import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.progress import Progress
-    from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction
 
 
@@ -107,9 +107,10 @@ class Campaign:
         complete = [one for one in self.state.series[experiment.id] if one.complete]
         if not self.fresh and any(self.state.binds(one, prediction) for one in complete):
             return None
-        problem = self._refusal(prediction)
+        problem = refusal(self.state, prediction)
         if problem is not None:
-            self.refused[prediction.id] = problem
+            consequence = "its verdict is exploratory" if self.explore else "nothing was measured for it"
+            self.refused[prediction.id] = replace(problem, message=f"{problem.message}, so {consequence}.")
             if not self.explore or (complete and not self.fresh):
                 return None
         return self._next(experiment, self.state.series[experiment.id])
@@ -136,59 +137,27 @@ class Campaign:
         lines.extend(f"output of repeats that failed: {folder}" for folder in self.outputs)
         if interrupted:
             return [*lines, "resume:  pytest --prereg   (what is kept is not run again)"]
-        changed = [shown(study.lock_path)] * recorded + [shown(study.evidence_folder)] * bool(files)
+        changed = self._uncommitted(recorded=recorded)
         if changed:
             lines.append(f"next:  git add {' '.join(changed)} && git commit -m 'Evidence for {study.id}'")
         return lines
+
+    def _uncommitted(self, *, recorded: bool) -> list[str]:
+        """Lock and evidence, where there is something new in them that a clone would lack."""
+        study, repository = self.state.study, self.state.repository
+        if repository is None:
+            return []
+        evidence = study.evidence_folder
+        lock = [shown(study.lock_path)] if recorded and repository.differs(study.lock_path) else []
+        return [*lock, *([shown(evidence)] if evidence.is_dir() and repository.differs(evidence) else [])]
 
     # What may run
 
     def bound(self, experiment: Experiment) -> dict[str, str]:
         """Registration digests of those predictions of the experiment that HEAD registers as they stand."""
-        predictions = self.state.study.predictions.values()
-        return {
-            one.id: self.state.digests[one.id]
-            for one in predictions
-            if one.experiment == experiment.id and self._refusal(one) is None
-        }
-
-    def _refusal(self, prediction: Prediction) -> Problem | None:
-        """Why nothing may be launched for the prediction."""
-        if self.state.repository is None:
-            return self._problem(prediction, "PR101", "is not in a git repository", "git init && ")
-        lock = self.state.head_lock
-        entry = lock.predictions.get(prediction.id) if lock else None
-        if entry is None:
-            first = "" if self.state.entry(prediction) else "pytest-prereg lock && "
-            return self._problem(prediction, "PR102", "is not in the lock at HEAD", first)
-        amend = f"Restore it, or: pytest-prereg amend {prediction.id} --reason '…' && "
-        first = "" if self._is_current(self.state.entry(prediction), prediction) else amend
-        if entry.digest != self.state.digests[prediction.id]:
-            return self._problem(prediction, "PR104", "is not what the lock at HEAD registers", first)
-        if not self._is_current(entry, prediction):
-            changed = f'was registered with other code of experiment "{prediction.experiment}"'
-            return self._problem(prediction, "PR103", changed, first)
-        return None
-
-    def _is_current(self, entry: LockEntry | None, prediction: Prediction) -> bool:
-        """Whether an entry of a lock registers the prediction and its experiment as they are."""
-        now = self.state.digests[prediction.id], self.state.source(self._experiment(prediction))
-        return entry is not None and (entry.digest, entry.experiment) == now
-
-    def _experiment(self, prediction: Prediction) -> Experiment:
-        return self.state.study.experiments[prediction.experiment]
-
-    def _problem(self, prediction: Prediction, code: str, what: str, first: str) -> Problem:
-        study = self.state.study
-        files = f"{shown(study.path)} {shown(study.lock_path)}"
-        consequence = "its verdict is exploratory" if self.explore else "nothing was measured for it"
-        return Problem(
-            code=code,
-            message=f'"{prediction.id}" {what}, so {consequence}.',
-            path=shown(study.path),
-            line=prediction.line,
-            advice=f"{first}git add {files} && git commit -m 'Register predictions'",
-        )
+        state = self.state
+        predictions = (one for one in state.study.predictions.values() if one.experiment == experiment.id)
+        return {one.id: state.digests[one.id] for one in predictions if refusal(state, one) is None}
 
     def _next(self, experiment: Experiment, every: Sequence[Series]) -> Due:
         """Go on with the open series that binds what is registered, else open a new one."""

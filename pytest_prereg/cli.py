@@ -182,6 +182,10 @@ def _check_lock(study: Study) -> None:
     say(f"all {len(study.predictions)} predictions of {study.id} are registered as they stand")
 
 
+def _predictions(count: int) -> str:
+    return "1 prediction is" if count == 1 else f"{count} predictions are"
+
+
 def _say_registered(study: Study, found: Review) -> None:
     from pytest_prereg import registration  # noqa: PLC0415
     from pytest_prereg.report.commands import registered_lines  # noqa: PLC0415
@@ -194,11 +198,10 @@ def _say_registered(study: Study, found: Review) -> None:
         regions = (design.predicts, design.falsifier)
         for line in registered_lines(prediction, experiment, regions, design.report, _width()):
             say(line)
-    tell(registration.removed(study, found.registration))
     if found.registration.new:
         say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
     else:
-        say(f"nothing new: {len(found.registration.unchanged)} predictions are registered as they stand")
+        say(f"nothing new: {_predictions(len(found.registration.unchanged))} registered as they stand")
 
 
 @main.command(short_help="Register what has changed, with a reason.")

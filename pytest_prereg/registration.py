@@ -169,8 +169,9 @@ def register_new(study: Study) -> Review:
         StudyError: All that is wrong with the study, or differs from what is registered; nothing is written.
     """
     found = review(study)
-    if found.problems or found.registration is None:
-        raise StudyError(found.problems)
+    problems = [*found.problems, *(removed(study, found.registration) if found.registration else ())]
+    if problems or found.registration is None:
+        raise StudyError(problems)
     if found.registration.new:
         write_lock(study.lock_path, register(study, found.lock, found.registration))
     return found
@@ -190,7 +191,7 @@ def unregistered(study: Study) -> list[Problem]:
 def removed(study: Study, registration: Registration) -> list[Problem]:
     """Return a problem for each prediction that is registered and no longer in the study."""
     message = "is registered and no longer here"
-    advice = "Put it back: what is registered stays, whatever comes of it."
+    advice = "Put it back: what is registered stays. Under another name it is another prediction, beside it."
     return [_problem(study, name, "PR203", message, advice) for name in registration.removed]
 
 
@@ -266,7 +267,9 @@ def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
     missing = [name for name, digest in bound.items() if there.get(name) != digest]
     if not missing:
         return []
-    message = f"{listed(missing)}: registered, but not committed; a verdict would be exploratory"
+    message = (
+        f"{listed(missing)}: registered, but not committed; its verdict will say that the data came first"
+    )
     advice = f"Commit it by itself, first: {commit_command(study, missing, 'Register')}"
     return [Problem(code="PR102", path=str(study.path), message=message, advice=advice)]
 

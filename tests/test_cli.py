@@ -221,7 +221,7 @@ class TestLock:
         study.write("predictions.toml", STUDY + SECOND)
         run("lock")
         study.write("predictions.toml", STUDY)
-        assert '"short" is registered and no longer here' in run("lock").stderr
+        assert '"short" is registered and no longer here' in run("lock", code=1).stderr
         assert "short" in read_lock(Path("predictions.lock")).predictions
 
     def test_a_lock_that_cannot_be_read_is_told_in_a_line(self, study):

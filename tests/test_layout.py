@@ -33,7 +33,7 @@ PYTEST_LAYER = frozenset(
         "session",
     }
 )
-OUTERMOST = PYTEST_LAYER | {"registration", "cli", "__main__"}
+OUTERMOST = PYTEST_LAYER | {"registration", "permission", "cli", "__main__"}
 FOR_ALL = frozenset({"errors", "hookspecs"})
 
 HEAVY = frozenset({"numpy", "scipy", "pint", "torch", "transformers"})

@@ -76,6 +76,13 @@ class StudyState:
             )
         return self._sources[experiment.id]
 
+    def has_committed_code(self, experiment: str) -> bool:
+        """Return whether HEAD has the module that the experiment's function is in."""
+        source = self.study.experiments[experiment].source
+        if source is None or source.path is None or self.repository is None:
+            return True
+        return self.repository.file_at("HEAD", source.path) is not None
+
     def removed(self) -> list[str]:
         """Return what the lock registers, nobody withdrew, and the study no longer has."""
         entries = self.lock.predictions if self.lock else {}

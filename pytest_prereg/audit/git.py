@@ -101,6 +101,15 @@ class Repository:
         """Whether files that git keeps differ from HEAD; files it does not know don't count."""
         return bool(self._git("status", "--porcelain", "--untracked-files=no", "-z"))
 
+    def differs(self, path: Path) -> bool:
+        """Whether a file, or anything below a folder, is not as HEAD has it; new files count."""
+        place = self.relative(path)
+        if place is None:
+            return False
+        return bool(
+            self._git("status", "--porcelain", "--untracked-files=normal", "-z", "--", f":(literal){place}")
+        )
+
     def file_at(self, revision: str, path: Path) -> bytes | None:
         """What a file of the work tree was at a revision; ``None`` where it was not."""
         place = self.relative(path)

@@ -61,7 +61,7 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     commit: str | None = None
     """The commit that decided."""
     flags: tuple[str, ...] = ()
-    """``unbound``: measured at a commit that is not here (any more); ``evidence removed``."""
+    """``unbound``: measured at a commit that is not here (any more); ``imported early``; ``evidence removed``."""
     removed: tuple[str, ...] = ()
     """Evidence of the experiment that was committed and is gone or altered: its path, and the commit."""
 
@@ -164,10 +164,20 @@ def _of_file(file: EvidenceRef, prediction: str, digest: str, past: Past) -> Ord
         order = min(orders, key=lambda order: _RANK[order.grade])
     else:
         order = _at_head(digest, past.registered(past.head, prediction), past)
-    flags = () if file.origin == "imported" or file.head in past.here else ("unbound",)
+    flags = _remarks(file, prediction, digest, past)
     if order.grade in PRECEDING and (objection := _objection(file, prediction, digest, past)):
         return Order(grade=Grade.AFTER_EVIDENCE, detail=objection, commit=order.commit, flags=flags)
     return msgspec.structs.replace(order, flags=flags)
+
+
+def _remarks(file: EvidenceRef, prediction: str, digest: str, past: Past) -> tuple[str, ...]:
+    """What the commit that a header names says beside the grade: an import is bound when it is taken in."""
+    if file.origin != "imported":
+        return () if file.head in past.here else ("unbound",)
+    is_early = file.head is None or (
+        file.head in past.here and digest not in past.registered(file.head, prediction)
+    )
+    return ("imported early",) if is_early else ()
 
 
 def _introduced(each: Introduction, file: EvidenceRef, prediction: str, digest: str, past: Past) -> Order:

@@ -473,7 +473,7 @@ class TestHeader:
     ):
         scene, before, _, evidence = measured
         order = scene.grade(evidence_of(evidence, head=before, origin="imported"))
-        assert (order.grade, order.flags) == (Grade.REGISTERED, ())
+        assert (order.grade, order.flags) == (Grade.REGISTERED, ("imported early",))
 
     @pytest.mark.parametrize("origin", ["measured", "imported"])
     @pytest.mark.parametrize("bound", [None, OTHER])

@@ -782,7 +782,7 @@ def test_nothing_is_measured_that_is_not_committed(at_stage, judge):
 
     result = judge(project)
 
-    result.stdout.fnmatch_lines(["*PR102: *", "*git add predictions.toml predictions.lock && git commit*"])
+    result.stdout.fnmatch_lines(["*PR102: *", "*git add predictions.* experiments/*.py && git commit*"])
     assert (outcomes(result), result.ret) == ({"pending": 1}, 0)
     assert project.repeats_run() == 0
 
@@ -846,9 +846,7 @@ def test_an_amendment_that_is_not_committed_has_to_be_committed_and_not_made_aga
 
     result = judge(project)
 
-    result.stdout.fnmatch_lines(
-        ["*PR104: *", "    git add predictions.toml predictions.lock && git commit *"]
-    )
+    result.stdout.fnmatch_lines(["*PR104: *", "    git add predictions.* experiments/*.py && git commit *"])
     assert "pytest-prereg amend" not in result.stdout.str()
 
 
@@ -913,3 +911,29 @@ def test_a_terminal_that_knows_only_ascii_gets_only_ascii(at_stage):
 
     assert "above-two" in done.stdout
     assert "\\u" not in done.stdout
+
+
+def test_code_that_is_not_committed_is_not_measured(at_stage, judge):
+    project = at_stage("measurable")
+    project.git("rm", "-q", "--cached", "experiments/work.py")
+    project.git("commit", "-qm", "Forget the code")
+
+    result = judge(project)
+
+    result.stdout.fnmatch_lines(["*PR102: *the code of experiment*is not committed*"])
+    assert project.repeats_run() == 0
+
+
+def test_an_import_before_the_registration_was_committed_is_told_for_good(at_stage, records):
+    project = at_stage("registered")
+    project.git("update-ref", "-d", "HEAD")
+    project.done("import", "rows.csv", "--experiment", "rows")
+    project.git("reset", "-q")
+    project.git("add", "predictions.toml", "predictions.lock")
+    project.git("commit", "-qm", "Register")
+    project.commit("Evidence")
+
+    record = records(project)["below-two"]
+
+    assert record["order"] == "registered"
+    assert "imported early" in record["flags"]

@@ -100,7 +100,9 @@ def test_a_public_claim_gets_its_verdict(claim, tmp_path, shell):
         assert record["verdict"] is None
         return
     assert record["verdict"] == claim["verdict"]
-    assert record["reason"] == claim.get("reason", "straddles" if claim["verdict"] == "inconclusive" else None)
+    assert record["reason"] == claim.get(
+        "reason", "straddles" if claim["verdict"] == "inconclusive" else None
+    )
     assert (record["order"], record["standing"]) == ("registered", "confirmatory")
     if "interval" in claim:
         assert record["interval"] == pytest.approx(claim["interval"], rel=5e-5)

@@ -418,7 +418,7 @@ def test_without_git_registering_works_and_measuring_does_not(project, judge):
     result.stdout.fnmatch_lines(
         [
             'predictions.toml:48: PR101: "quick-is-quicker" is not in a git repository, so nothing was measured for it*',
-            "    git init && git add predictions.toml predictions.lock && git commit *",
+            "    git init && git add predictions.* experiments/*.py && git commit *",
         ]
     )
     assert (result.parseoutcomes(), project.repeats_run()) == ({"pending": 1, "deselected": 4}, 0)
@@ -432,7 +432,7 @@ def test_before_the_first_commit_nothing_is_measured(project, judge, is_locked):
 
     result = judge(project, "-k", "quick")
 
-    command = "git add predictions.toml predictions.lock && git commit *"
+    command = "git add predictions.* experiments/*.py && git commit *"
     result.stdout.fnmatch_lines(
         [
             'predictions.toml:48: PR102: "quick-is-quicker" is not in the lock at HEAD, so nothing was measured for it*',
