@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from pytest_prereg.cli import main
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.model import Reason
+from pytest_prereg.registry.expectations import keys_of
+from pytest_prereg.registry.starter import starter_files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 CODE = re.compile(r"\bPR\d{3}\b")
-CAPTIONED = re.compile(r"^```\{code-block\} \S+\n:caption: (\S+)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^```(?P<language>\S+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = re.MULTILINE | re.DOTALL
+CAPTIONED = re.compile(r"^```\{code-block\} \S+\n:caption: (\S+)\n\n(.*?)^```$", FLAGS)
+FENCE = re.compile(r"^```(?P<language>\S+)\n(?P<body>.*?)^```$", FLAGS)
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="runs in a checkout or an unpacked sdist")
 
@@ -100,3 +104,47 @@ def test_the_table_of_misses_is_what_the_benchmark_prints(estimand: str, monkeyp
     misses = importlib.import_module("misses")
     (case,) = [case for case in misses.CASES if case.estimand == estimand]
     assert misses.line(case) in read(DOCS / "tables" / "misses.md")
+
+
+@pytest.mark.parametrize("table", ["keys", "options"])
+def test_a_table_of_the_reference_is_current(table: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    reference = importlib.import_module("reference")
+    current = reference.WRITERS[f"{table}.md"]()
+    assert read(DOCS / "tables" / f"{table}.md") == current, "run python docs/reference.py"
+
+
+def test_every_mark_in_the_table_of_keys_is_of_a_key_that_there_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    reference = importlib.import_module("reference")
+    by_table = [reference.REFUSED, reference.IDLE, reference.NOTES]
+    marked = {(table, key) for marks in by_table for table, keys in marks.items() for key in keys}
+    marked |= {*reference.DEFAULTS, *reference.PARTLY}
+    assert {(table.__name__, key) for table, key in marked if key not in keys_of(table)} == set()
+
+
+def test_the_quickstart_shows_the_study_that_init_writes():
+    shown = dict(CAPTIONED.findall(read(DOCS / "quickstart.md")))
+    written = {str(path): text for path, text in starter_files(Path("sorting")).items()}
+    assert shown == {name: text for name, text in written.items() if name in shown}
+    assert set(shown) == {"predictions.toml", "experiments/example.py"}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_studies_that_are_shown_can_be_registered(number: int, tmp_path: Path):
+    study = re.findall(r"^```\{code-block\} toml\n(\[study\].*?)^```$", read(DOCS / "studies.md"), FLAGS)[
+        number
+    ]
+    example = dict(CAPTIONED.findall(read(DOCS / "quickstart.md")))["experiments/example.py"]
+    done = lock(tmp_path, {"predictions.toml": study, "experiments/example.py": example})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_every_command_is_explained(command: str):
+    assert f"| `pytest-prereg {command}" in read(DOCS / "running.md")
+
+
+def test_no_code_is_listed_twice():
+    codes = [row[:7] for row in read(DOCS / "codes.md").splitlines() if row.startswith("| PR")]
+    assert len(codes) == len(set(codes))

@@ -1,0 +1,217 @@
+"""Tables that follow from the code: the keys of a prediction file, and the options of ``pytest --prereg``.
+
+``python docs/reference.py`` writes them to ``docs/tables/`` again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_prereg import plugin
+from pytest_prereg.registry import supported, tables
+from pytest_prereg.registry.arms import RESERVED_IN_ARMS
+from pytest_prereg.registry.expectations import keys_of, wanted
+from pytest_prereg.registry.schema import DESCRIPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.registry.expectations import Key
+
+FOLDER = Path(__file__).parent / "tables"
+
+TABLES: tuple[tuple[str, type[tables.Table]], ...] = (
+    ("`[study]`", tables.StudyTable),
+    ("`[experiments.ID]`", tables.ExperimentTable),
+    ("A metric: `[experiments.ID.metrics]`, or `@experiment(metrics={...})`", tables.MetricTable),
+    ("`[predictions.ID]`", tables.PredictionTable),
+    ("`[constants.NAME]`", tables.ConstantTable),
+    ("`[instruments.NAME]`", tables.InstrumentTable),
+)
+
+
+REFUSED: dict[type[tables.Table], frozenset[str]] = {
+    tables.ExperimentTable: frozenset(supported.EXPERIMENTS),
+    tables.PredictionTable: frozenset((*supported.ESTIMANDS, *supported.PREDICTIONS)),
+    tables.InstrumentTable: frozenset({"calibrated-by"}),
+}
+"""Keys for which ``lock`` says PR008."""
+
+IDLE: dict[type[tables.Table], frozenset[str]] = {
+    tables.StudyTable: frozenset({"registration", "prices"}),
+    tables.ExperimentTable: frozenset({"order", "unit", "exclusive"}),
+    tables.MetricTable: frozenset({"from"}),
+    tables.InstrumentTable: frozenset({"trusted"}),
+}
+"""Keys that are taken and that nothing acts on yet."""
+
+DEFAULTS = {
+    (tables.StudyTable, "experiments"): '`["experiments"]`',
+    (tables.ExperimentTable, "repeats"): "**required** unless fed by import",
+    (tables.ExperimentTable, "pairing"): '`"block"`; `"none"` if fed by import',
+    (tables.PredictionTable, "experiment"): "**required**",
+    (tables.PredictionTable, "arm"): "the only arm",
+    (tables.PredictionTable, "quantity"): "**required**",
+    (tables.PredictionTable, "predicts"): "**required**",
+    (tables.PredictionTable, "falsifier"): "**required**",
+    (tables.PredictionTable, "statistic"): '`"mean"`; `"geometric-mean"` for `a / b`',
+}
+"""Defaults that the tables leave to the loader."""
+
+PARTLY = {
+    (tables.StudyTable, "family"): '`"holm"`: *not yet*.',
+    (tables.ExperimentTable, "repeats"): "A table (`looks`, `max`): *not yet*.",
+    (tables.ExperimentTable, "executor"): 'Other than `"local"`: *not yet*.',
+    (tables.ExperimentTable, "cache"): '`"fresh"`: *not yet*.',
+    (tables.PredictionTable, "kind"): '`"guard"`: *not yet*.',
+    (tables.PredictionTable, "basis"): 'Other than `"measured"`: *not yet*.',
+    (tables.PredictionTable, "statistic"): "The last three: *not yet*.",
+    (tables.PredictionTable, "contrast"): "`plateau`, `increasing`, `exponent`: *not yet*.",
+}
+"""Keys of which some values are refused."""
+
+NOTES: dict[type[tables.Table], dict[str, str]] = {
+    tables.StudyTable: {
+        "id": "The study's name for life: registrations and evidence are found by it.",
+        "title": "For people.",
+        "family": "How several predictions share the risk of a wrong verdict; `none`: each has its own.",
+        "registration": "Whether a pull request of its own must bring the registration.",
+        "notes": "For people; binds nothing.",
+    },
+    tables.ExperimentTable: {
+        "command": "A command line to run instead of a function.",
+        "read": "The file that the command leaves.",
+        "sweep": "Parameters to cross with the arms.",
+        "env": "Environment variables of every repeat.",
+        "service": "A server that repeats talk to.",
+        "build": "What builds an arm that is a version of the code.",
+        "data": "Files that are hashed into the registration.",
+        "subject": "The code that is measured.",
+        "order": "Order of the arms; always in random blocks for now.",
+        "unit": "What makes two repeats independent; always a process for now.",
+        "warmup": "Repeats that are recorded and not counted.",
+        "exclude": "Rules that exclude a repeat.",
+        "max-excluded": "How many repeats may be excluded.",
+        "bounds": "What a metric can't be, physically.",
+        "executor": "Where repeats run.",
+        "resources": "What a repeat needs.",
+        "conditions": "Where evidence counts.",
+        "max-parallel": "How many repeats may overlap.",
+        "exclusive": "Whether it must run alone; it always does for now.",
+        "preload": "Modules that are imported once, before repeats are forked.",
+        "cache": "Whether repeats share caches.",
+        "tags": "For people; binds nothing.",
+        "notes": "For people; binds nothing.",
+    },
+    tables.MetricTable: {"instrument": "What takes the reading; `timer` and `bench` name themselves."},
+    tables.PredictionTable: {
+        "kind": "Decided once, for good; or anew for each version of the code.",
+        "basis": "Where the claim comes from.",
+        "successes": "Numerator of a proportion.",
+        "trials": "Denominator of a proportion.",
+        "numerator": "Numerator of a ratio of sums.",
+        "denominator": "Denominator of a ratio of sums.",
+        "inputs": "What a formula takes.",
+        "formula": "A calculation over other quantities.",
+        "all": "Predictions that must all be supported.",
+        "credence": "Your probability that it will be supported, given a decision; not scored yet.",
+        "requires": "Predictions that must be supported first.",
+        "assumes": "What is taken for granted, in words.",
+        "follows": "The inconclusive prediction that it succeeds.",
+        "for-each": "One prediction for each value of a sweep.",
+        "over": "Reduces a sweep.",
+        "on-inconclusive": "What a guard does when undecided.",
+        "tags": "Words to select by: `-k WORD`.",
+        "notes": "For people; binds nothing.",
+    },
+    tables.ConstantTable: {
+        "value": "The number.",
+        "interval": "Where it may lie; checked, and not used in a quantity.",
+        "unit": "Its unit.",
+    },
+    tables.InstrumentTable: {
+        "calibrated-by": "Predictions that calibrate it.",
+        "trusted": "Why it may decide uncalibrated, in words.",
+    },
+}
+"""What the schema leaves unsaid."""
+
+
+def keys() -> str:
+    """Every key, one Markdown table for each TOML table."""
+    return "\n".join("\n".join(_table(title, table)) for title, table in TABLES)
+
+
+def _table(title: str, table: type[tables.Table]) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield "| key | takes | default | |"
+    yield "|---|---|---|---|"
+    defaults = {field.encode_name: field.default for field in msgspec.structs.fields(table)}
+    for name, key in keys_of(table).items():
+        cells = (f"`{name}`", _takes(key), _default(table, name, key, defaults[name]), _said(table, name))
+        yield f"| {' | '.join(cells)} |"
+    if table is tables.ExperimentTable:
+        yield from _arms()
+    yield ""
+
+
+def _arms() -> Iterator[str]:
+    own = ", ".join(
+        f"`{name}`" + (" (*not yet*)" if name in supported.IN_ARMS else "") for name in RESERVED_IN_ARMS
+    )
+    yield f"\nIn an arm's table {own} are keys; every other name is a parameter of the function."
+
+
+def _takes(key: Key) -> str:
+    return wanted(key.type).partition(" of lower-case")[0].replace("|", r"\|")
+
+
+def _default(table: type[tables.Table], name: str, key: Key, default: Any) -> str:
+    if key.required:
+        return "**required**"
+    if (table, name) in DEFAULTS:
+        return DEFAULTS[table, name]
+    return "" if default is None else f"`{msgspec.json.encode(default).decode()}`"
+
+
+def _said(table: type[tables.Table], name: str) -> str:
+    """What a key is for, and whether anything acts on it."""
+    text = NOTES.get(table, {}).get(name) or DESCRIPTIONS[table.__name__][name]
+    if name in REFUSED.get(table, ()):
+        return f"*Not yet.* {text}"
+    if name in IDLE.get(table, ()):
+        return f"*No effect yet.* {text}"
+    return f"{text} {PARTLY.get((table, name), '')}".rstrip()
+
+
+class Options:
+    """Stands in for pytest's parser, and remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def getgroup(self, *_: str) -> Options:
+        """The one group."""
+        return self
+
+    def addoption(self, flag: str, *, metavar: str = "", **said: Any) -> None:
+        """An option as a row."""
+        self.rows.append(f"| `{f'{flag} {metavar}'.rstrip()}` | {said['help']} |")
+
+
+def options() -> str:
+    """Every option of the plugin."""
+    found: Any = Options()
+    plugin.pytest_addoption(found)
+    return "\n".join(("| option | effect |", "|---|---|", *found.rows, ""))
+
+
+WRITERS = {"keys.md": keys, "options.md": options}
+
+
+if __name__ == "__main__":
+    for name, write in WRITERS.items():
+        (FOLDER / name).write_text(write(), encoding="utf-8")
