@@ -41,8 +41,8 @@ REFUSED: dict[type[tables.Table], frozenset[str]] = {
 """Keys for which ``lock`` says PR008."""
 
 IDLE: dict[type[tables.Table], frozenset[str]] = {
-    tables.StudyTable: frozenset({"registration", "prices"}),
-    tables.ExperimentTable: frozenset({"order", "unit", "exclusive"}),
+    tables.StudyTable: frozenset({"prices"}),
+    tables.ExperimentTable: frozenset({"unit", "exclusive"}),
     tables.MetricTable: frozenset({"from"}),
     tables.InstrumentTable: frozenset({"trusted"}),
 }

@@ -196,3 +196,13 @@ def find_below(folder: Path, ignored: Collection[Path]) -> list[Path]:
         )
         found.extend(find_studies(place))
     return found
+
+
+def nothing_here(config: pytest.Config) -> list[str]:
+    """What to say where no study was found: one further up is most likely the one that was meant."""
+    here = config.invocation_params.dir
+    above = next((found[0] for found in map(find_studies, here.parents) if found), None)
+    if above is None:
+        return ["no study here: pytest-prereg init writes one, or name a predictions.toml"]
+    path, folder = os.path.relpath(above, here), os.path.relpath(above.parent, here)
+    return [f"no study here, but there is {path}: pytest --prereg --rootdir {folder}"]

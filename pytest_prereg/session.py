@@ -221,7 +221,7 @@ class PreregSession:
     def summary(self, width: int, *, unicode: bool) -> list[str]:
         """The report as lines."""
         if not self.studies:
-            return ["no study here: pytest-prereg init writes one, or name a predictions.toml"]
+            return arguments.nothing_here(self.config)
         judged = [run.shown(assessment) for run, assessment in self.assessments.values()]
         if not judged:
             return [*self._empty(), *self._advice()]

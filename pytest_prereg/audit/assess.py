@@ -258,7 +258,8 @@ class StudyState:
         self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
     ) -> tuple[str, ...]:
         every = self.series[prediction.experiment]
-        of_series = remarks.of_series(prediction, series, every) if series else []
+        source = self.source(self.study.experiments[prediction.experiment])
+        of_series = remarks.of_series(prediction, series, every, source) if series else []
         experiments = self.measured_in.get(prediction.id, set())
         of_registration = remarks.of_registration(prediction, self.entry(prediction), experiments)
         of_judgement = judgement.flags if judgement else ()

@@ -61,7 +61,7 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     commit: str | None = None
     """The commit that decided."""
     flags: tuple[str, ...] = ()
-    """``unbound``: measured at a commit that is not here (any more); ``imported early``; ``evidence removed``."""
+    """``unbound``: measured at a commit that is not here; ``imported early``; ``evidence removed``."""
     removed: tuple[str, ...] = ()
     """Evidence of the experiment that was committed and is gone or altered: its path, and the commit."""
 

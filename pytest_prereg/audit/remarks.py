@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Prediction
 
 
-def of_series(prediction: Prediction, deciding: Series, every: Sequence[Series]) -> list[str]:
-    """Remarks on the evidence of the deciding series, and on what was there to be read before it began."""
+def of_series(
+    prediction: Prediction, deciding: Series, every: Sequence[Series], source: str | None
+) -> list[str]:
+    """Remarks on the evidence of the deciding series, and on what was there to be read before it began.
+
+    Args:
+        prediction: Whose verdict it is.
+        deciding: The series that it rests on.
+        every: All series of the experiment.
+        source: Digest of the experiment's code as it is now.
+    """
     earlier = [one for one in every if one.number < deciding.number]
     remarks = {
         "imported": deciding.origin == "imported",
@@ -25,6 +34,7 @@ def of_series(prediction: Prediction, deciding: Series, every: Sequence[Series])
         "surplus repeats": deciding.surplus > 0,
         "abandoned series": any(not one.complete for one in earlier),
         "earlier data": any(one.complete for one in earlier),
+        "earlier code": deciding.source is not None and deciding.source != source,
     }
     return [remark for remark, holds in remarks.items() if holds]
 

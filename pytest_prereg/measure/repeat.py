@@ -12,6 +12,7 @@ from pytest_prereg.measure.instruments.bench import bench
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
 from pytest_prereg.measure.readings import ReadingError, reading, seconds_in
+from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -139,7 +140,8 @@ class Repeat:
         """Return what has been recorded so far."""
         found = self._readings
         values = {name: self._value(name) for name in self._numbers}
-        missing = [f'metric "{name}" was not recorded' for name in self._units if name not in values]
+        undeclared = [name for name in (*values, *found.diagnostics) if name not in self._units]
+        missing = [_missing(name, undeclared) for name in self._units if name not in values]
         return Readings(
             values={name: value for name, value in values.items() if name in self._units},
             diagnostics={
@@ -213,3 +215,10 @@ class Instrument:
     def record(self, name: str, value: object, *, unit: str | None = None) -> None:
         """Record a metric that this instrument read; as :meth:`Repeat.record`."""
         self._repeat._take(name, value, self.name, unit)  # noqa: SLF001
+
+
+def _missing(name: str, undeclared: Iterable[str]) -> str:
+    """Say that a metric was not recorded, and under which name it seems to have been."""
+    message = f'metric "{name}" was not recorded'
+    near = nearest(name, undeclared)
+    return message if near is None else f'{message}; "{near}", which is not declared, was'

@@ -74,6 +74,8 @@ def not_yet(study: Study) -> list[Problem]:
     complaints = Complaints(shown(study.path), positions_of(study.path))
     if study.table.family == "holm":
         _complain(("study", "family"), 'family = "holm"', complaints)
+    if study.table.registration == "separate":
+        _complain(("study", "registration"), 'registration = "separate"', complaints)
     for name, instrument in study.instruments.items():
         _written(("instruments", name), instrument, ("calibrated-by",), complaints)
     for name, experiment in study.experiments.items():

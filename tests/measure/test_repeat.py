@@ -218,3 +218,12 @@ def test_a_repeat_on_its_own_has_folders_too(repeat):
     (repeat.workdir / "file").write_text("x")
     assert repeat.checkpoint().is_dir()
     assert repeat.checkpoint() == repeat.checkpoint()
+
+
+def test_a_metric_recorded_under_a_misspelt_name_is_told_with_that_name():
+    repeat = Repeat(metrics={"t_shuffled": "s"})
+    with repeat.timer("t_shufled"):
+        pass
+    assert repeat.readings().missing == [
+        'metric "t_shuffled" was not recorded; "t_shufled", which is not declared, was'
+    ]

@@ -937,3 +937,26 @@ def test_an_import_before_the_registration_was_committed_is_told_for_good(at_sta
 
     assert record["order"] == "registered"
     assert "imported early" in record["flags"]
+
+
+def test_in_a_folder_below_the_study_it_says_where_the_study_is(at_stage, pytester):
+    project = at_stage("judged")
+    below = project.path / "below"
+    below.mkdir()
+    os.chdir(below)
+
+    result = pytester.runpytest_inprocess("--prereg", "--rootdir", str(below))
+
+    result.stdout.fnmatch_lines(
+        ["no study here, but there is ../predictions.toml: pytest --prereg --rootdir .."]
+    )
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_a_verdict_on_code_that_has_changed_since_is_told(at_stage, records):
+    project = at_stage("measurable")
+    assert "earlier code" not in records(project, "--prereg-record")["quick-is-quicker"]["flags"]
+    code = (project.path / "experiments/work.py").read_text(encoding="utf-8")
+    project.write("experiments/work.py", code.replace("0.001", "0.002"))
+
+    assert "earlier code" in records(project, "--prereg-verify")["quick-is-quicker"]["flags"]

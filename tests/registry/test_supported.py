@@ -104,10 +104,11 @@ def test_a_prediction_that_nothing_can_judge_has_that_as_its_only_complaint(
     assert "is not supported yet" in message
 
 
-def test_a_family_and_calibration_are_refused_by_lock() -> None:
-    text = predicted().replace('id = "s"', 'id = "s"\nfamily = "holm"')
+def test_a_family_a_separate_registration_and_calibration_are_refused_by_lock() -> None:
+    text = predicted().replace('id = "s"', 'id = "s"\nfamily = "holm"\nregistration = "separate"')
     text += '\n[instruments.clock]\ncalibrated-by = ["p"]\n[instruments.trusted]\ntrusted = "a reason"\n'
     assert [message.split(" is not")[0] for message in told(text)] == [
         'PR008: [study]: family = "holm"',
+        'PR008: [study]: registration = "separate"',
         'PR008: instrument "clock": "calibrated-by"',
     ]
