@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -148,3 +149,20 @@ def test_every_command_is_explained(command: str):
 def test_no_code_is_listed_twice():
     codes = [row[:7] for row in read(DOCS / "codes.md").splitlines() if row.startswith("| PR")]
     assert len(codes) == len(set(codes))
+
+
+def test_the_verdicts_that_readme_shows_are_those_of_the_committed_evidence():
+    (shown,) = (block for block in fences(read(ROOT / "README.md"), "text") if "wants" in block)
+    names = re.findall(r"^ \S (\S+)", shown, re.MULTILINE)
+    command = [sys.executable, "-m", "pytest", "--prereg", "--prereg-verify", "-k", " or ".join(names)]
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert all(line in lines for line in shown.splitlines()), done.stdout
