@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import FrameType
 
@@ -80,11 +80,16 @@ class GitRepository:
         return self.git("rev-parse", "HEAD")
 
 
-@pytest.fixture(autouse=True)
-def _outside_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``CI`` changes what ``--prereg`` does, and a git hook's variables redirect git: tests set what they mean."""
-    for name in ("CI", "PYTEST_ADDOPTS", *GIT_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture(scope="session", autouse=True)
+def _outside_ci() -> Iterator[None]:
+    """``CI`` changes what ``--prereg`` does, and a git hook's variables redirect git: tests set what they mean.
+
+    For the whole session, as fixtures that are shared by it run pytest as well.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CI", "PYTEST_ADDOPTS", *GIT_VARIABLES):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture
