@@ -48,7 +48,8 @@ def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
         message=f'the evidence of the recorded verdict of "{prediction.id}" '
         f"(series {entry.series}, {short(entry.evidence)}) is gone or altered",
         path=shown(study.lock_path),
-        advice=f"Bring it back: git checkout HEAD -- {shown(study.evidence_folder)}",
+        advice=f"Bring it back: git log --oneline -- {shown(study.evidence_folder)} says where it is.\n"
+        "If none has, it was never committed: commit it where it was measured.",
     )
 
 
