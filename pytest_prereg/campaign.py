@@ -26,7 +26,7 @@ from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.permission import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
@@ -136,7 +136,8 @@ class Campaign:
             lines.append(f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeats kept")
         lines.extend(f"output of repeats that failed: {folder}" for folder in self.outputs)
         if interrupted:
-            return [*lines, "resume:  pytest --prereg   (what is kept is not run again)"]
+            fresh = " --prereg-fresh" if self.fresh else ""
+            return [*lines, f"resume:  pytest --prereg{fresh}   (what is kept is not run again)"]
         changed = self._uncommitted(recorded=recorded)
         if changed:
             lines.append(f"next:  git add {' '.join(changed)} && git commit -m 'Evidence for {study.id}'")
@@ -163,9 +164,8 @@ class Campaign:
         """Go on with the open series that binds what is registered, else open a new one."""
         bound = self.bound(experiment)
         source = self.state.source(experiment)
-        started = next(
-            (one for one in every if not one.complete and one.seed and is_current(one, source, bound)), None
-        )
+        opened = (one for one in every if not one.complete and one.seed and serves(one, bound))
+        started = next((one for one in opened if is_current(one, source, bound)), None)
         planned = sum((experiment.planned or {}).values())
         if started is not None:
             return Due(
@@ -261,6 +261,11 @@ class Campaign:
             if one.number == due.number
         ]
         return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
+
+
+def serves(series: Series, bound: Mapping[str, str]) -> bool:
+    """Whether going on with a series decides what is registered; an exploratory one never does."""
+    return not series.predictions if not bound else any(name in bound for name in series.predictions)
 
 
 def said_before(error: PreregError) -> PreregError:

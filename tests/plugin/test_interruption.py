@@ -10,6 +10,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -20,7 +21,6 @@ import pytest
 from real_study import RealStudy, complaints, wait_until
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
 
 KILLS = 10 if os.environ.get("PREREG_STORM") == "full" else 3
@@ -241,6 +241,40 @@ def test_an_interrupted_run_goes_on_where_it_stopped(study):
     assert study.slots("work", "finished").total() == REPEATS
     assert record(study)["verdict"] == "supported"
     assert record(study)["sessions"] == list(study.files("work"))
+
+
+def test_an_interrupted_replication_is_resumed_by_the_command_that_is_named(study):
+    finishes(study)
+    process = study.start("--prereg-fresh")
+    wait_until(lambda: study.slots("work", "finished").total() >= REPEATS + 2, what="two more repeats")
+    output, _ = ends(process, study, terminate)
+    kept = study.slots("work", "finished").total() - REPEATS
+
+    (named,) = (line for line in output.splitlines() if line.startswith("resume:"))
+    assert named.split("   ")[0] == "resume:  pytest --prereg --prereg-fresh"
+    status, resumed = study.run("--prereg-fresh", WORK_SECONDS="0.01")
+    assert status == 0
+    assert f"work: measuring {REPEATS - kept} of {REPEATS} repeats" in resumed
+
+
+def test_an_exploratory_series_that_was_cut_short_is_not_gone_on_with_once_all_is_registered(tmp_path):
+    study = RealStudy(tmp_path / "study")
+    study.write("predictions.toml", STUDY)
+    study.write("experiments/work.py", WORK)
+    study.register()
+    subprocess.run(["git", "rm", "-q", "--cached", "predictions.lock"], cwd=study.path, check=True)
+    subprocess.run(["git", "commit", "-qm", "Nothing is registered"], cwd=study.path, check=True)
+    process = study.start("--prereg-explore")
+    wait_until(lambda: study.slots("work", "finished").total() >= 2, what="two repeats")
+    ends(process, study, terminate)
+    subprocess.run(["git", "add", "predictions.lock"], cwd=study.path, check=True)
+    subprocess.run(["git", "commit", "-qm", "Register"], cwd=study.path, check=True)
+
+    output = finishes(study)
+
+    assert f"work: measuring {REPEATS} of {REPEATS} repeats" in output
+    assert (record(study)["series"], record(study)["standing"]) == (2, "confirmatory")
+    assert "abandoned series" in record(study)["flags"]
 
 
 @pytest.mark.parametrize("stop", [interrupt_group, terminate])
