@@ -21,11 +21,23 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     prediction: str
     text: str
     node: Node
+    divisor: Node | None
+    """Denominator of a ratio of sums, or the trials of successes."""
     statistic: str
+    q: float | None
+    """The argument of ``quantile``."""
     operator: str | None
     paired: bool
+    """Whether repeats are read block by block: two arms or more, of blocks."""
     arms: tuple[str, ...]
+    levels: tuple[float, ...]
+    """The parameter's value in each arm, for a slope."""
+    points: tuple[tuple[str, ...], ...]
+    """Arms at each value of the swept axes, where those are reduced inside a block."""
+    reduction: str | None
     confidence: float
+    anytime: bool
+    """Whether the interval has to hold after every repeat at once."""
     metrics: list[Metric]
     scale: float
     """From the quantity's natural unit to the one shown."""
@@ -36,6 +48,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     duration: bool
     caps: dict[str, float]
     resolutions: dict[str, float]
+    bounds: dict[str, tuple[float, float]]
+    """Least and greatest value that is physically possible, by metric."""
 
 
 def ask(
@@ -46,19 +60,28 @@ def ask(
     falsifier: Region,
     scale: float,
     constants: Mapping[str, float],
+    confidence: float | None = None,
 ) -> Question:
-    """Resolve ``prediction`` against the metrics of its experiment."""
-    quantity, contrast = prediction.quantity, prediction.contrast
-    metrics = [experiment.metrics[name] for name in quantity.metrics if name in experiment.metrics]
+    """Resolve ``prediction`` against the metrics of its experiment, at its own confidence unless given."""
+    quantity, divisor, contrast = prediction.quantity, prediction.divisor, prediction.contrast
+    names = sorted({*quantity.metrics, *(divisor.metrics if divisor else ())})
+    metrics = [experiment.metrics[name] for name in names if name in experiment.metrics]
+    stopping = experiment.stopping
     return Question(
         prediction=prediction.id,
         text=quantity.text,
         node=quantity.node,
+        divisor=divisor.node if divisor else None,
         statistic=prediction.statistic,
+        q=prediction.q,
         operator=contrast.operator if contrast else None,
-        paired=contrast is not None and experiment.pairing == "block",
+        paired=len(prediction.arms) > 1 and experiment.pairing == "block",
         arms=prediction.arms,
-        confidence=prediction.confidence,
+        levels=prediction.levels,
+        points=prediction.points,
+        reduction=prediction.reduction,
+        confidence=prediction.confidence if confidence is None else confidence,
+        anytime=stopping is not None and stopping.anytime,
         metrics=metrics,
         scale=scale,
         constants=constants,
@@ -68,4 +91,5 @@ def ask(
         duration=is_duration(quantity.node, experiment.metrics),
         caps={metric.name: metric.cap for metric in metrics if metric.cap is not None},
         resolutions={metric.name: metric.resolution for metric in metrics if metric.resolution is not None},
+        bounds={name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names},
     )

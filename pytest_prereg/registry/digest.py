@@ -77,7 +77,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     content["predicts"] = _region(prediction.predicts)
     content["falsifier"] = _region(prediction.falsifier)
     if (contrast := prediction.contrast) is not None:
-        content["contrast"] = [contrast.operator, contrast.left, contrast.right]
+        content["contrast"] = [contrast.operator, *contrast.arms]
     return content
 
 

@@ -58,7 +58,7 @@ def contrast_of(table: PredictionTable) -> Contrast | None:
     if left == right:
         raise RefusedError("PR005", f'"contrast" is {quoted(table.contrast)}, an arm against itself')
     operator: Literal["-", "/"] = "-" if sign == "-" else "/"
-    return Contrast(operator=operator, left=left, right=right)
+    return Contrast(operator=operator, arms=(left, right))
 
 
 def estimand_of(table: PredictionTable, contrast: Contrast | None) -> tuple[str, str | None]:

@@ -16,6 +16,7 @@ from pytest_prereg.registry.tables import (
     ExperimentTable,
     InstrumentTable,
     PredictionTable,
+    RepeatsTable,
     StudyTable,
 )
 
@@ -53,6 +54,10 @@ class Arm(Model, kw_only=True, frozen=True):
     """Seconds from the start of the body; ``None`` is no limit."""
     repeats: int | None
     """Planned repeats of this arm; ``None`` for an import that registers none."""
+    base: str = ""
+    """Name in the file, where a sweep made several arms of it; else empty."""
+    point: dict[str, Any] = {}
+    """Value of each sweep axis; empty without a sweep."""
 
 
 class Source(Model, kw_only=True, frozen=True):
@@ -80,18 +85,39 @@ class Experiment(Model, kw_only=True, frozen=True):
     line: int
 
     @property
+    def stopping(self) -> Stopping | None:
+        """The rule by which a series may end early; ``None`` where every repeat is run."""
+        repeats = self.table.repeats
+        if not isinstance(repeats, RepeatsTable):
+            return None
+        return Stopping(looks=tuple(repeats.looks or ()), anytime=repeats.stopping == "anytime")
+
+    @property
     def planned(self) -> dict[str, int] | None:
         """Repeats per arm, or ``None`` where the number was not registered."""
         counts = {name: arm.repeats for name, arm in self.arms.items()}
         return None if None in counts.values() else counts  # type: ignore[return-value]
 
 
-class Contrast(Model, kw_only=True, frozen=True):
-    """``left op right`` across two arms."""
+class Stopping(Model, kw_only=True, frozen=True):
+    """When a series may end before its last repeat: at registered looks, or after any block."""
 
-    operator: Literal["-", "/"]
-    left: str
-    right: str
+    looks: tuple[int, ...] = ()
+    """Repeats of each arm at which to look, rising; the last is all of them."""
+    anytime: bool = False
+
+
+Operator = Literal["-", "/", "plateau", "increasing", "exponent"]
+
+
+class Contrast(Model, kw_only=True, frozen=True):
+    """What is compared across arms."""
+
+    operator: Operator
+    arms: tuple[str, ...]
+    """As written, left first: two for ``-`` and ``/``. Empty for ``exponent``, which takes all that differ."""
+    parameter: str | None = None
+    """What a slope of ``exponent`` is taken over."""
 
 
 class Quantity(Model, kw_only=True, frozen=True):
@@ -103,23 +129,68 @@ class Quantity(Model, kw_only=True, frozen=True):
     """Metric names used, sorted."""
 
 
+class Input(Model, kw_only=True, frozen=True):
+    """One input of a formula: the mean of a quantity in one arm, or a constant."""
+
+    name: str
+    experiment: str | None = None
+    arm: str = ONLY_ARM
+    quantity: Quantity | None = None
+    constant: str | None = None
+    """Name of the constant; then there is no experiment and no quantity."""
+
+
+class Formula(Model, kw_only=True, frozen=True):
+    """An expression over inputs that may come from several experiments."""
+
+    text: str
+    node: Node
+    """Over the names of the inputs."""
+    inputs: tuple[Input, ...]
+    """Sorted by name."""
+
+
 class Prediction(Model, kw_only=True, frozen=True):
     """A claim with the region of values that it predicts and the region that falsifies it."""
 
     id: str
+    """With the values of ``for-each`` in square brackets, where one table makes several predictions."""
     claim: str
     table: PredictionTable
-    experiment: str
+    experiments: tuple[str, ...]
+    """Whose evidence it is judged from, sorted; one, unless it is a formula or a conjunction."""
     arms: tuple[str, ...]
-    """One arm, or the two of the contrast, left first."""
+    """Arms of its one experiment, left first; those of all points in turn, where a sweep is reduced."""
     contrast: Contrast | None
     quantity: Quantity
+    """Numerator or successes, where there is a ``divisor``; of a formula or a conjunction, its text alone."""
+    divisor: Quantity | None = None
+    """Denominator of a ratio of sums, or the trials of successes."""
     statistic: str
-    """``mean``, ``geometric-mean``, ``median`` or ``proportion``."""
+    """One of ``STATISTICS`` without its argument, ``formula``, or ``all`` of ``members`` or of ``points``."""
+    q: float | None = None
+    """The argument of ``quantile``."""
+    levels: tuple[float, ...] = ()
+    """The parameter's value in each arm, for ``exponent``."""
+    points: tuple[tuple[str, ...], ...] = ()
+    """Arms at each value of the swept axes, where ``over`` reduces them; empty without ``over``."""
+    reduction: Literal["geometric-mean", "min", "all"] | None = None
+    """How ``over`` reduces its points inside a block."""
+    formula: Formula | None = None
+    members: tuple[str, ...] = ()
+    """Ids of the predictions that a conjunction is made of."""
     predicts: Region
+    """Without spans for a conjunction of ``members``, which has regions through them alone."""
     falsifier: Region
     confidence: float
     line: int
+    name: str = ""
+    """Id of the table that it comes from, where ``for-each`` made several of it; else empty."""
+
+    @property
+    def experiment(self) -> str:
+        """The experiment that it is shown with: the first of them."""
+        return self.experiments[0]
 
 
 class Study(Model, kw_only=True, frozen=True):

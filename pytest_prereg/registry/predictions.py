@@ -75,7 +75,7 @@ class _Builder:
             id=str(self.keys[1]),
             claim=self.table.claim,
             table=self.table,
-            experiment=experiment.id,
+            experiments=(experiment.id,),
             arms=arms,
             contrast=contrast,
             quantity=quantity,
@@ -126,7 +126,7 @@ class _Builder:
         return self.experiments.get(name) if name is not None else None
 
     def _arms(self, experiment: Experiment, contrast: Contrast | None) -> tuple[str, ...] | None:
-        named = [contrast.left, contrast.right] if contrast else [self.table.arm or ONLY_ARM]
+        named = list(contrast.arms) if contrast else [self.table.arm or ONLY_ARM]
         if self.table.arm is not None and self.table.contrast is not None:
             message = f'{self.label} has both "arm" and "contrast"; keep one'
             self.complaints.add((*self.keys, "arm"), "PR005", message)

@@ -44,8 +44,7 @@ def estimand(prediction: Prediction, experiment: Experiment) -> str:
     """Return what is estimated: ``geometric mean of t_sort, sorted / shuffled, paired over 10 blocks``."""
     parts = [f"{prediction.statistic.replace('-', ' ')} of {prediction.quantity.text}"]
     if prediction.contrast is not None:
-        contrast = prediction.contrast
-        parts.append(f"{contrast.left} {contrast.operator} {contrast.right}")
+        parts.append(prediction.table.contrast or "")
     elif prediction.arms[0] != ONLY_ARM:
         parts.append(f"arm {prediction.arms[0]}")
     return ", ".join([*parts, _repeats(prediction, experiment)])
