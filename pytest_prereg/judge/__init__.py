@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.intervals import log_welch as log_welch
     from pytest_prereg.judge.intervals import modified_cox as modified_cox
     from pytest_prereg.judge.intervals import order_statistic_median as order_statistic_median
+    from pytest_prereg.judge.intervals import order_statistic_quantile as order_statistic_quantile
     from pytest_prereg.judge.intervals import paired_log_t as paired_log_t
     from pytest_prereg.judge.intervals import paired_t as paired_t
     from pytest_prereg.judge.intervals import student_t as student_t
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.model import Verdict as Verdict
     from pytest_prereg.judge.order_statistics import coverage as coverage
     from pytest_prereg.judge.order_statistics import ranks as ranks
+    from pytest_prereg.judge.order_statistics import smallest_n_for_quantile as smallest_n_for_quantile
     from pytest_prereg.judge.order_statistics import wilks_n as wilks_n
     from pytest_prereg.judge.order_statistics import wilks_n_two_sided as wilks_n_two_sided
     from pytest_prereg.judge.power import n_for_power_t as n_for_power_t
     from pytest_prereg.judge.power import power_t as power_t
     from pytest_prereg.judge.sequential import t_mixture_e_value as t_mixture_e_value
+    from pytest_prereg.judge.sequential import t_mixture_interval as t_mixture_interval
     from pytest_prereg.judge.verdicts import judge as judge
 
 _HOME = {
@@ -48,6 +51,7 @@ _HOME = {
         "log_welch",
         "modified_cox",
         "order_statistic_median",
+        "order_statistic_quantile",
         "paired_log_t",
         "paired_t",
         "student_t",
@@ -55,9 +59,9 @@ _HOME = {
         "welch_t",
     ),
     "model": ("Judgement", "Reason", "Verdict"),
-    "order_statistics": ("coverage", "ranks", "wilks_n", "wilks_n_two_sided"),
+    "order_statistics": ("coverage", "ranks", "smallest_n_for_quantile", "wilks_n", "wilks_n_two_sided"),
     "power": ("n_for_power_t", "power_t"),
-    "sequential": ("t_mixture_e_value",),
+    "sequential": ("t_mixture_e_value", "t_mixture_interval"),
     "verdicts": ("judge",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

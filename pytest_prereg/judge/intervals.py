@@ -8,6 +8,7 @@ Every function takes the values of independent repeats in any order and returns 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -184,12 +185,33 @@ def order_statistic_median(values: Sequence[float], confidence: float = CONFIDEN
     ordered, n = sorted(values), len(values)
     if not ordered:
         raise ValueError("values: a median needs at least one")
-    lower, upper = ranks(n, 0.5, confidence)
+    return _between_ranks(ordered, 0.5, confidence, (ordered[(n - 1) // 2] + ordered[n // 2]) / 2)
+
+
+def order_statistic_quantile(values: Sequence[float], q: float, confidence: float = CONFIDENCE) -> Interval:
+    """Distribution-free interval for the ``q`` quantile between two order statistics, each on its own tail.
+
+    A side that so few values cannot bound is infinite; ``level`` is the one achieved (Conover, Practical
+    Nonparametric Statistics, 3.2). The estimate is the smallest value that at least a share ``q`` of the
+    values do not exceed (type 1 of Hyndman and Fan, 1996), which lies inside at every n; for the median it
+    differs from :func:`order_statistic_median`'s, which halves the two middle values.
+    """
+    ordered = sorted(values)
+    if not ordered or not 0 < q < 1:
+        raise ValueError(f"values, q: {len(ordered)} values have no quantile {q}")
+    # As typed: the float 0.9 lies above nine tenths, of which ten values would take the tenth.
+    rank = math.ceil(len(ordered) * Fraction(repr(float(q))))
+    return _between_ranks(ordered, q, confidence, ordered[rank - 1])
+
+
+def _between_ranks(ordered: list[float], q: float, confidence: float, estimate: float) -> Interval:
+    n = len(ordered)
+    lower, upper = ranks(n, q, confidence)
     return Interval(
-        estimate=(ordered[(n - 1) // 2] + ordered[n // 2]) / 2,
+        estimate=estimate,
         low=-math.inf if lower is None else ordered[lower - 1],
         high=math.inf if upper is None else ordered[upper - 1],
-        level=coverage(n, 0.5, lower, upper),
+        level=coverage(n, q, lower, upper),
     )
 
 
