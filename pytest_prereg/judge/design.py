@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.judge.chances import Plan, chance, plan_of, repeats_for
 from pytest_prereg.judge.findings import number, plural
 from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N, SMALLEST_N_FOR_HULL
-from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median
+from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median, smallest_n_for_quantile
 from pytest_prereg.judge.proportions import as_share, needed_n, reachable
 from pytest_prereg.registry.model import Prediction
+from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.regions import Region, contains, describe, edges
 
 if TYPE_CHECKING:
@@ -26,7 +28,15 @@ ENOUGH_AT_EXPECTED = 0.8
 REACH = 3
 """A refutation has to be likely within this factor, or this many standard deviations, of the falsifier."""
 _STEPS = 30
-_NOUNS = {None: "a mean", "-": "a difference of means", "/": "a ratio"}
+_NOUNS = {
+    "-": "a difference of means",
+    "/": "a ratio",
+    "plateau": "a plateau",
+    "increasing": "an increase",
+    "exponent": "an exponent",
+}
+_POINTLESS = frozenset({"median", "quantile", "proportion"})
+"""Statistics whose interval can have no width whatever the metric."""
 
 
 class Chances(msgspec.Struct, kw_only=True, frozen=True):
@@ -73,6 +83,8 @@ def check_design(
 ) -> DesignReport:
     """Check that both verdicts can be reached (PR034) and that a wrong claim would be refuted (PR035).
 
+    A guard has to be likely to be right both where all is well and where it is not (PR037).
+
     Args:
         prediction: As registered; its ``expected``, ``detect``, ``cv`` and ``sd`` are used.
         experiment: The experiment, with its planned repeats.
@@ -82,7 +94,7 @@ def check_design(
     """
     plan = plan_of(prediction, experiment, scale)
     if plan is None:
-        return DesignReport(notes=("the number of repeats is not registered, so power is unknown",))
+        return DesignReport(notes=(_unplanned(prediction),))
     metrics = [experiment.metrics[name] for name in prediction.quantity.metrics if name in experiment.metrics]
     design = Design(
         prediction=prediction,
@@ -91,7 +103,7 @@ def check_design(
         falsifier=falsifier,
         exact=all(metric.exact for metric in metrics),
     )
-    problems = tuple(_unreachable(design)) or tuple(_underpowered(design))
+    problems = tuple(_unreachable(design)) or (*_underpowered(design), *_unfit_to_guard(design))
     power = _power(design)
     return DesignReport(
         problems=problems, power=power, notes=tuple(_notes(design, power)), smallest_n=smallest_n(plan)
@@ -100,9 +112,16 @@ def check_design(
 
 def smallest_n(plan: Plan) -> int:
     """Fewest repeats (of each arm) with which the method gives any verdict."""
-    if plan.statistic == "proportion":
-        return 1
-    return smallest_n_for_median(plan.confidence) if plan.statistic == "median" else SMALLEST_N
+    if plan.statistic == "median":
+        return smallest_n_for_median(plan.confidence)
+    unconditional = plan.statistic == "quantile" or (plan.statistic == "proportion" and not plan.clustered)
+    return 1 if unconditional else SMALLEST_N
+
+
+def _unplanned(prediction: Prediction) -> str:
+    if prediction.statistic == "formula":
+        return "the power of a formula is not computed"
+    return "the number of repeats is not registered, so power is unknown"
 
 
 def _unreachable(design: Design) -> Iterator[Problem]:
@@ -123,7 +142,9 @@ def _unreachable(design: Design) -> Iterator[Problem]:
 def _out_of_reach(design: Design, region: Region) -> str | None:
     """Why no interval lies inside ``region``, or ``None``."""
     plan, what = design.plan, f"{_noun(design.plan)} {describe(region)}"
-    if plan.statistic == "proportion":
+    if plan.statistic == "quantile":
+        return _out_of_reach_of_quantile(plan, region)
+    if plan.statistic == "proportion" and not plan.clustered:
         share = as_share(region, plan.scale)
         if reachable(share, plan.n[0], plan.confidence):
             return None
@@ -132,9 +153,23 @@ def _out_of_reach(design: Design, region: Region) -> str | None:
     if plan.logarithmic and all(span.high <= 0 for span in region.spans):
         return f"{what} does not exist, since it is above 0"
     points = all(span.low == span.high for span in region.spans)
-    if points and plan.statistic in ("mean", "geometric-mean") and not design.exact:
+    if points and plan.statistic not in _POINTLESS and not design.exact:
         return f"no interval fits in a single value, as {describe(region)} is"
     return None
+
+
+def _out_of_reach_of_quantile(plan: Plan, region: Region) -> str | None:
+    """Why no span of ``region`` holds the sides that so many repeats can bound."""
+    from_below, from_above = smallest_n_for_quantile(plan.q or 0.5, plan.confidence)
+    needs = [
+        max(from_below if math.isfinite(span.low) else 1, from_above if math.isfinite(span.high) else 1)
+        for span in region.spans
+    ]
+    if plan.n[0] >= min(needs):
+        return None
+    span = region.spans[needs.index(min(needs))]
+    side = "an upper" if math.isfinite(span.high) and from_above == min(needs) else "a lower"
+    return f"{side} bound on {_noun(plan).removeprefix('a ')} needs {min(needs)}"
 
 
 def _underpowered(design: Design) -> Iterator[Problem]:
@@ -157,12 +192,33 @@ def _underpowered(design: Design) -> Iterator[Problem]:
     yield design.problem("PR035", message, f"{raised}, or choose a falsifier that leaves less undecided.")
 
 
+def _unfit_to_guard(design: Design) -> Iterator[Problem]:
+    """PR037 where a guard would often miss what it is there for, or cry wolf."""
+    table = design.prediction.table
+    if table.kind != "guard":
+        return
+    for key, word, region, value in (
+        ("expected", "supported", design.predicts, table.expected),
+        ("detect", "refuted", design.falsifier, table.detect),
+    ):
+        got = None if value is None else chance(design.plan, region, value)
+        if value is not None and (got is None or got < ENOUGH_AT_EXPECTED):
+            odds = "unknown" if got is None else f"{got:.2f}"
+            needed = None if got is None else repeats_for(design.plan, region, value, ENOUGH_AT_EXPECTED)
+            message = (
+                f"is no reliable guard: P({word}) is {odds} at {number(value)}, {quoted(key)}, with "
+                f"{_count(design.plan)}; it has to be {ENOUGH_AT_EXPECTED}."
+            )
+            remedy = f"Raise repeats to {needed}" if needed else "Raise repeats, or give cv or sd"
+            yield design.problem("PR037", message, f"{remedy}, or choose regions that leave less undecided.")
+
+
 def _within_reach(design: Design) -> Iterator[float]:
     """Values within a factor 3, or 3 ``sd``, of the falsifier's edges."""
     plan = design.plan
     for edge in edges(design.falsifier):
         for step in range(-_STEPS, _STEPS + 1):
-            if plan.cv and edge and plan.operator != "-":
+            if plan.cv and edge and plan.relative:
                 yield edge * REACH ** (step / _STEPS)
             elif plan.sd:
                 yield edge + REACH * plan.sd * step / _STEPS
@@ -185,6 +241,7 @@ def _power(design: Design) -> Chances | None:
 
 def _notes(design: Design, power: Chances | None) -> Iterator[str]:
     plan = design.plan
+    yield from _notes_on_stopping(plan)
     yield from _notes_on_spread(design)
     if power is not None:
         yield from _notes_on_power(design, power)
@@ -195,14 +252,25 @@ def _notes(design: Design, power: Chances | None) -> Iterator[str]:
         yield f"values of one sign with a CV above {SKEWED_CV} would need {SMALLEST_N_FOR_HULL} repeats"
 
 
+def _notes_on_stopping(plan: Plan) -> Iterator[str]:
+    if plan.looks > 1:
+        yield f"{plan.looks} looks, each at {100 * plan.confidence:.4g} %; chances are the last one's alone"
+    if plan.anytime:
+        yield f"may stop after any block from {SMALLEST_N} on; chances are those after the last alone"
+
+
 def _notes_on_spread(design: Design) -> Iterator[str]:
     plan = design.plan
-    if plan.statistic == "proportion":
+    if plan.clustered:
+        yield "power is unknown: it hangs on how alike the trials of a repeat are"
+    elif plan.operator in ("plateau", "increasing"):
+        yield f"the power of {_noun(plan)} is not computed"
+    elif plan.statistic in ("proportion", "sd"):
         return
-    if plan.cv is None and plan.sd is None:
-        yield "no cv given, power unknown"
-    elif plan.sd is None and plan.operator == "-":
-        yield "cv says nothing about a difference; give sd"
+    elif plan.cv is None and plan.sd is None:
+        yield "no cv given, power unknown" if plan.relative else "no sd given, power unknown"
+    elif plan.sd is None and not plan.relative:
+        yield f"cv says nothing about {_noun(plan)}; give sd"
     elif plan.sd is None and edges(design.falsifier) == (0.0,):
         yield "cv says nothing about a falsifier at 0; give sd"
 
@@ -226,12 +294,14 @@ def _remedy(design: Design, region: Region, at: float) -> str:
 
 
 def _noun(plan: Plan) -> str:
-    if plan.operator is None and plan.statistic != "mean":
-        return f"a {plan.statistic.replace('-', ' ')}"
-    return _NOUNS[plan.operator]
+    if plan.operator is not None:
+        return _NOUNS[plan.operator]
+    if plan.q is not None:
+        return f"a quantile({plan.q:g})"
+    return {"sd": "a standard deviation"}.get(plan.statistic, f"a {plan.statistic.replace('-', ' ')}")
 
 
 def _count(plan: Plan) -> str:
     if len(set(plan.n)) > 1:
-        return " and ".join(str(n) for n in plan.n) + " repeats"
+        return " and ".join(map(str, plan.n)) + " repeats"
     return plural(plan.n[0], "block" if plan.paired else "repeat") + (" per arm" if len(plan.n) > 1 else "")

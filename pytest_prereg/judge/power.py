@@ -57,7 +57,13 @@ def n_for_power_t(
 
 
 def chance_inside(
-    ends: tuple[float, float], *, mean: float, se: float, df: float, confidence: float
+    ends: tuple[float, float],
+    *,
+    mean: float,
+    se: float,
+    df: float,
+    confidence: float,
+    reach: float | None = None,
 ) -> float:
     """P(the t interval of an estimate lies between the two ``ends``, which may be infinite).
 
@@ -67,31 +73,45 @@ def chance_inside(
         se: True standard error of the estimate.
         df: Degrees of freedom of its estimated standard error.
         confidence: Of the interval, two-sided.
+        reach: Half-width of the interval over the estimated standard error, where it is not the t quantile.
     """
     import numpy as np  # noqa: PLC0415
     from scipy.special import ndtr  # noqa: PLC0415
 
     ratio, weight = _scaled_chi(df)
-    half = t_quantile(df, confidence) * ratio
+    half = (t_quantile(df, confidence) if reach is None else reach) * ratio
     inside = ndtr((ends[1] - mean) / se - half) - ndtr((ends[0] - mean) / se + half)
     return float(min(1.0, np.sum(weight * np.maximum(inside, 0.0))))
 
 
-def chance_of_median(
-    ends: tuple[float, float], *, mean: float, sd: float, n: int, confidence: float
+def chance_of_quantile(
+    ends: tuple[float, float], *, q: float, mean: float, sd: float, n: int, confidence: float
 ) -> float:
-    """P(the order-statistic interval of the median of normal values lies between the two ``ends``).
+    """P(the order-statistic interval of the ``q`` quantile of normal values lies between the two ``ends``).
 
-    So it does when fewer values than the lower rank lie below, and few enough of the others lie above.
+    So it does when fewer values than the lower rank lie below, and few enough of the others lie above. A side
+    that so few values cannot bound lies nowhere but in what is open on that side.
     """
     from scipy.special import bdtr  # noqa: PLC0415
 
-    lower, upper = ranks(n, 0.5, confidence)
-    below, above = _normal(ends[0], mean, sd), _normal(mean, ends[1], sd)
-    if lower is None or upper is None or below >= 1:
+    lower, upper = ranks(n, q, confidence)
+    if (lower is None and ends[0] > -math.inf) or (upper is None and ends[1] < math.inf):
         return 0.0
-    share = min(1.0, above / (1 - below))
-    return math.fsum(binomial(i, n, below) * float(bdtr(n - upper, n - i, share)) for i in range(lower))
+    below, above = _normal(ends[0], mean, sd), _normal(mean, ends[1], sd)
+    if below >= 1:
+        return 0.0
+    share, spare = min(1.0, above / (1 - below)), n - (upper or n)
+    return math.fsum(binomial(i, n, below) * float(bdtr(spare, n - i, share)) for i in range(lower or 1))
+
+
+def chance_of_sd(ends: tuple[float, float], *, sd: float, n: int, confidence: float) -> float:
+    """P(the chi-square interval of the standard deviation of normal values lies between the two ``ends``)."""
+    from scipy.special import chdtr, chdtri  # noqa: PLC0415
+
+    df, tail = n - 1, (1 - confidence) / 2
+    largest = ends[1] ** 2 * float(chdtri(df, 1 - tail)) / sd**2
+    least = max(ends[0], 0.0) ** 2 * float(chdtri(df, tail)) / sd**2
+    return max(0.0, float(chdtr(df, largest)) - float(chdtr(df, least))) if ends[1] > 0 else 0.0
 
 
 def chance_of_proportion(proportion: float, n: int, region: Region, confidence: float) -> float:

@@ -23,6 +23,7 @@ class Study:
     falsifier: str = "> 2"
     quantity: str = "t"
     statistic: str | None = None
+    q: float | None = None
     contrast: str | None = None
     pairing: str = "none"
     confidence: float = 0.95
@@ -87,6 +88,7 @@ class Study:
             arms=self.arms,
             contrast=Contrast(operator=operator, arms=(left, right)) if operator else None,
             quantity=parse_quantity(self.quantity, self.metrics, self.constants),
+            q=self.q,
             statistic=self.statistic or ("geometric-mean" if operator == "/" else "mean"),
             predicts=parse_region(self.predicts),
             falsifier=parse_region(self.falsifier),

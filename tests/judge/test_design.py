@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
 
 from pytest_prereg.judge.chances import chance, plan_of, repeats_for
+from pytest_prereg.judge.order_statistics import ranks
 from pytest_prereg.judge.power import (
     chance_inside,
-    chance_of_median,
     chance_of_proportion,
+    chance_of_quantile,
+    chance_of_sd,
     n_for_power_t,
     power_t,
 )
@@ -134,7 +137,7 @@ class TestPower:
 
     def test_cv_says_nothing_about_a_difference(self, study):
         made = study(contrast="a - b", planned={"a": 5, "b": 5}, table={"cv": 0.1})
-        assert made.design().notes == ("cv says nothing about a difference; give sd",)
+        assert made.design().notes == ("cv says nothing about a difference of means; give sd",)
         assert made.design().problems == ()
 
     def test_power_at_expected_is_that_of_the_noncentral_t(self, study):
@@ -189,7 +192,7 @@ class TestChances:
     def test_a_median_inside_two_ends(self, normal, ends):
         ordered = np.sort(normal, axis=1)
         inside = (ordered[:, 1] >= ends[0]) & (ordered[:, 8] <= ends[1])
-        expected = chance_of_median(ends, mean=1.0, sd=0.1, n=10, confidence=0.95)
+        expected = chance_of_quantile(ends, q=0.5, mean=1.0, sd=0.1, n=10, confidence=0.95)
         assert inside.mean() == pytest.approx(expected, abs=0.014)
 
     def test_a_ratio_by_blocks(self, study):
@@ -221,3 +224,57 @@ class TestChances:
     def test_no_n_has_the_power_to_find_nothing(self):
         with pytest.raises(ValueError, match="not reached"):
             n_for_power_t(0.9, 0.0)
+
+
+class TestOtherEstimands:
+    """Chances against simulation, and what can never be reached."""
+
+    @pytest.mark.parametrize("ends", [(0.0, 1.5), (0.8, np.inf), (-np.inf, 1.4), (0.7, 1.6)])
+    def test_a_standard_deviation_inside_two_ends(self, ends):
+        sd = np.random.default_rng(5).normal(0.0, 1.0, (20000, 12)).std(1, ddof=1)
+        low, high = (sd * np.sqrt(11 / stats.chi2.ppf(p, 11)) for p in (0.975, 0.025))
+        inside = (low >= ends[0]) & (high <= ends[1])
+        expected = chance_of_sd(ends, sd=1.0, n=12, confidence=0.95)
+        assert inside.mean() == pytest.approx(expected, abs=0.014)
+
+    @pytest.mark.parametrize("region", ["<= 3.0", ">= 0.6", "[0.2, 3.0]"])
+    def test_a_quantile(self, study, region):
+        made = study(statistic="quantile", q=0.75, planned={"": 20}, table={"sd": 1.0})
+        plan = plan_of(made.prediction, made.experiment)
+        values = np.sort(np.random.default_rng(6).normal(0.5, 1.0, (20000, 20)), axis=1)
+        lower, upper = ranks(20, 0.75, 0.95)
+        span = parse_region(region).spans[0]
+        inside = (values[:, lower - 1] >= span.low) & (values[:, upper - 1] <= span.high)
+        true = 0.5 + stats.norm.ppf(0.75)
+        assert inside.mean() == pytest.approx(chance(plan, parse_region(region), true), abs=0.014)
+
+    def test_an_upper_bound_on_a_quantile_takes_many_repeats(self, study):
+        made = study(statistic="quantile", q=0.99, predicts="<= 30", falsifier="> 40", planned={"": 7})
+        assert messages(made.design()) == [
+            'PR034: "p" can never be supported with 7 repeats: an upper bound on quantile(0.99) needs 368.'
+        ]
+        made.table = {"one_sided": True}
+        assert made.design().problems == ()
+
+    def test_an_interval_that_holds_after_every_repeat_is_wider(self, study):
+        fixed = study(planned={"": 20}, table={"sd": 1.0})
+        plan = plan_of(fixed.prediction, fixed.experiment)
+        region = parse_region("<= 1")
+        whole = chance(msgspec.structs.replace(plan, anytime=True), region, 0.0)
+        values = np.random.default_rng(7).normal(0.0, 1.0, (20000, 20))
+        squares = values.var(1)
+        c2, n = 0.1, 20
+        q = (0.05**2 * c2 / (n + c2)) ** (1 / n)
+        reach = np.sqrt((n + c2) * (1 - q) / (q * (n + c2) - c2) * squares)
+        assert (values.mean(1) + reach <= 1).mean() == pytest.approx(whole, abs=0.014)
+        assert whole < chance(plan, region, 0.0)
+
+    def test_a_guard_has_to_be_right_both_ways(self, study):
+        table = {"kind": "guard", "expected": 0.9, "detect": 1.3, "cv": 0.05}
+        made = study(predicts="<= 1", falsifier="> 1.1", planned={"": 3}, table=table)
+        assert "PR037" in messages(made.design())[0]
+        assert "P(supported) is" in messages(made.design())[0]
+        made.planned = {"": 10}
+        assert made.design().problems == ()
+        made.table = {**table, "cv": None}
+        assert [problem.code for problem in made.design().problems] == ["PR037", "PR037"]
