@@ -15,6 +15,7 @@ from pytest_prereg.audit.standing import Assessment, Replication, Terms, planned
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.series import assemble, evidence_digest, readings
 from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
+from pytest_prereg.judge.model import Reason
 from pytest_prereg.judge.verdicts import judge
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
@@ -227,7 +228,7 @@ class StudyState:
             falsifier=terms.falsifier,
             scale=terms.scale,
             constants=self.constants,
-            integrity=integrity,
+            obstacles=((Reason.INTEGRITY, integrity),) if integrity else (),
         )
 
     def _miscalculated(self, prediction: Prediction) -> tuple[Problem, ...]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.regions import Region
 
 _NO_CONSTANTS: Mapping[str, float] = {}
+_ORDER = {reason: rank for rank, reason in enumerate(Reason)}
 _FINDERS = {"median": find_median, "proportion": find_proportion}
 
 
@@ -42,7 +43,7 @@ def judge(
     falsifier: Region,
     scale: float = 1.0,
     constants: Mapping[str, float] = _NO_CONSTANTS,
-    integrity: str | None = None,
+    obstacles: Sequence[Doubt] = (),
 ) -> Judgement:
     """Judge ``prediction`` from a complete ``series`` of its ``experiment``.
 
@@ -54,7 +55,8 @@ def judge(
         falsifier: The falsifying region, in the unit shown.
         scale: Factor from the quantity's natural unit to the one shown.
         constants: Values of the study's constants.
-        integrity: What is wrong with the evidence as such, where something is.
+        obstacles: What is known against a verdict from outside the series: its integrity, what it requires,
+            the calibration of its instruments, the conditions it was registered for.
 
     Returns:
         The verdict with its numbers. They are shown with every reason for which they have a meaning.
@@ -70,7 +72,7 @@ def judge(
     sample = read_sample(question, repeats)
     finding = find(question, sample.kept)
     planned = _planned(question, series)
-    obstacle = _obstacle(question, series, repeats, planned, integrity)
+    obstacle = _obstacle(question, series, repeats, planned, obstacles)
     if obstacle is None and (sample.set_aside or sample.without_value):
         obstacle = _exclusion(question, sample, finding, experiment.table.max_excluded)
     unstated = series.origin == "measured" and are_unstated(question.metrics, repeats)
@@ -93,6 +95,10 @@ def _position(repeat: RecordedRepeat) -> int:
     return repeat.position
 
 
+def _rank(doubt: Doubt) -> int:
+    return _ORDER[doubt[0]]
+
+
 def _planned(question: Question, series: Series) -> int | None:
     """Repeats registered, the smaller arm's."""
     if series.planned is None:
@@ -106,11 +112,11 @@ def _obstacle(
     series: Series,
     repeats: Sequence[RecordedRepeat],
     planned: int | None,
-    integrity: str | None,
+    obstacles: Sequence[Doubt],
 ) -> Doubt | None:
     """What keeps the series from deciding, whatever its values are."""
-    if integrity is not None:
-        return Reason.INTEGRITY, integrity
+    if obstacles:
+        return min(obstacles, key=_rank)
     if differing := out_of_scope(question, repeats):
         return Reason.SCOPE, differing
     n = planned if planned is not None else len(repeats) // len(question.arms)

@@ -456,7 +456,9 @@ class TestNotFinite:
 class TestObstacles:
     def test_integrity_comes_first_and_the_interval_is_shown(self, study):
         made = study(predicts="<= 1.1", falsifier="> 1.1").extend(*STEADY)
-        judgement = made.add(outcome="task-failed").judge(integrity="two branches used series 1")
+        judgement = made.add(outcome="task-failed").judge(
+            obstacles=[(Reason.INTEGRITY, "two branches used series 1")]
+        )
         assert (judgement.reason, judgement.detail) == (Reason.INTEGRITY, "two branches used series 1")
         assert judgement.interval is not None
 
