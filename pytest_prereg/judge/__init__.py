@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_prereg.judge.clusters import korn_graubard as korn_graubard
     from pytest_prereg.judge.design import DesignReport as DesignReport
     from pytest_prereg.judge.design import check_design as check_design
     from pytest_prereg.judge.drift import Trend as Trend
     from pytest_prereg.judge.drift import mann_kendall as mann_kendall
     from pytest_prereg.judge.intervals import Interval as Interval
     from pytest_prereg.judge.intervals import clopper_pearson as clopper_pearson
-    from pytest_prereg.judge.intervals import fieller as fieller
     from pytest_prereg.judge.intervals import log_t as log_t
     from pytest_prereg.judge.intervals import log_welch as log_welch
     from pytest_prereg.judge.intervals import modified_cox as modified_cox
@@ -36,17 +36,21 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.order_statistics import wilks_n_two_sided as wilks_n_two_sided
     from pytest_prereg.judge.power import n_for_power_t as n_for_power_t
     from pytest_prereg.judge.power import power_t as power_t
+    from pytest_prereg.judge.ratios import fieller as fieller
+    from pytest_prereg.judge.ratios import paired_fieller as paired_fieller
+    from pytest_prereg.judge.ratios import unpaired_fieller as unpaired_fieller
     from pytest_prereg.judge.sequential import t_mixture_e_value as t_mixture_e_value
     from pytest_prereg.judge.sequential import t_mixture_interval as t_mixture_interval
+    from pytest_prereg.judge.spreads import chi_square_sd as chi_square_sd
     from pytest_prereg.judge.verdicts import judge as judge
 
 _HOME = {
+    "clusters": ("korn_graubard",),
     "design": ("DesignReport", "check_design"),
     "drift": ("Trend", "mann_kendall"),
     "intervals": (
         "Interval",
         "clopper_pearson",
-        "fieller",
         "log_t",
         "log_welch",
         "modified_cox",
@@ -61,7 +65,9 @@ _HOME = {
     "model": ("Judgement", "Reason", "Verdict"),
     "order_statistics": ("coverage", "ranks", "smallest_n_for_quantile", "wilks_n", "wilks_n_two_sided"),
     "power": ("n_for_power_t", "power_t"),
+    "ratios": ("fieller", "paired_fieller", "unpaired_fieller"),
     "sequential": ("t_mixture_e_value", "t_mixture_interval"),
+    "spreads": ("chi_square_sd",),
     "verdicts": ("judge",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

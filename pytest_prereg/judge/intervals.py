@@ -1,4 +1,4 @@
-"""Two-sided intervals for means, ratios, medians and proportions, from one number per repeat.
+"""Two-sided intervals for means, ratios of geometric means, quantiles and proportions, one number per repeat.
 
 Every function takes the values of independent repeats in any order and returns an :class:`Interval` at the
 ``confidence`` asked for. They raise ``ValueError`` where the method has no answer. The rules of a verdict
@@ -219,34 +219,13 @@ def clopper_pearson(successes: int, n: int, confidence: float = CONFIDENCE) -> I
     """Exact interval for a proportion (Clopper and Pearson 1934)."""
     if not 0 <= successes <= n or n < 1:
         raise ValueError(f"successes: {successes} of {n} is no proportion")
-    tail = (1 - confidence) / 2
-    low = beta_quantile(successes, n - successes + 1, tail) if successes else 0.0
-    high = beta_quantile(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    low, high = proportion_limits(successes, n, confidence)
     return Interval(estimate=successes / n, low=low, high=high, level=confidence)
 
 
-def fieller(
-    numerator: float,
-    denominator: float,
-    *,
-    numerator_se: float,
-    denominator_se: float,
-    df: float,
-    covariance: float = 0.0,
-    confidence: float = CONFIDENCE,
-) -> Interval:
-    """Fieller's interval for a ratio of two means, from their standard errors and covariance (Fieller 1954).
-
-    Both sides are infinite where the denominator does not differ from zero at this confidence.
-    """
-    t = t_quantile(df, confidence)
-    a = denominator**2 - t**2 * denominator_se**2
-    if a <= 0:
-        ratio = numerator / denominator if denominator else math.nan
-        return Interval(estimate=ratio, low=-math.inf, high=math.inf, level=confidence, df=df)
-    b = numerator * denominator - t**2 * covariance
-    c = numerator**2 - t**2 * numerator_se**2
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    return Interval(
-        estimate=numerator / denominator, low=(b - root) / a, high=(b + root) / a, level=confidence, df=df
-    )
+def proportion_limits(successes: float, n: float, confidence: float) -> tuple[float, float]:
+    """Limits of Clopper and Pearson for counts that need not be whole, as effective sizes are not."""
+    tail = (1 - confidence) / 2
+    low = beta_quantile(successes, n - successes + 1, tail) if successes else 0.0
+    high = beta_quantile(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    return low, high

@@ -77,13 +77,13 @@ def _roughly(tail: float, log_chance: float) -> int:
 def _all_above(n: int, q: float) -> float:
     """First of ``_below``."""
     part, whole = q.as_integer_ratio()
-    return (whole - part) ** n / whole**n
+    return float((whole - part) ** n / whole**n)
 
 
 def _not_all_below(n: int, q: float) -> float:
     """Last of ``_below``."""
     part, whole = q.as_integer_ratio()
-    return (whole**n - part**n) / whole**n
+    return float((whole**n - part**n) / whole**n)
 
 
 @lru_cache(maxsize=1024)

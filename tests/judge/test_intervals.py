@@ -133,6 +133,10 @@ def test_what_has_no_interval_is_refused(call):
         (6, 0.95, 2.44691185114497),
         (8.42, 0.95, 2.28613484547),
         (1, 0.99, 63.6567411628717),
+        (99_999, 0.99, 2.57587847040005),
+        (100_001, 0.99, 2.57587846941671),
+        (1e9, 0.95, 1.95996398691233),
+        (math.inf, 0.95, 1.95996398454005),
     ],
 )
 def test_t_quantiles_are_right_to_twelve_digits(df, confidence, expected):
