@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.faults import too_many_faults
+from pytest_prereg.judge.finders import find
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.instruments import UNSTATED, are_unstated
-from pytest_prereg.judge.locations import find_location
-from pytest_prereg.judge.medians import find_median
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.judge.proportions import find_proportion
 from pytest_prereg.judge.question import ask
 from pytest_prereg.judge.samples import SET_ASIDE, read_sample
 from pytest_prereg.judge.scope import out_of_scope
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
 _NO_CONSTANTS: Mapping[str, float] = {}
 _ORDER = {reason: rank for rank, reason in enumerate(Reason)}
-_FINDERS = {"median": find_median, "proportion": find_proportion}
 
 
 def judge(
@@ -79,16 +75,6 @@ def judge(
     if unstated:
         finding = msgspec.structs.replace(finding, flags=(*finding.flags, UNSTATED))
     return _judgement(question, finding, obstacle, repeats, planned)
-
-
-def find(question: Question, readings: list[Reading]) -> Finding:
-    """What these readings alone say; numbers whose squares are none are a ``JudgeError`` (PR140)."""
-    try:
-        return _FINDERS.get(question.statistic, find_location)(question, readings)
-    except OverflowError as error:
-        what = f'"{question.text}" of prediction "{question.prediction}"'
-        message = f"{what} has values too large, or too close together, to judge"
-        raise JudgeError(Problem(code="PR140", message=message)) from error
 
 
 def _position(repeat: RecordedRepeat) -> int:
