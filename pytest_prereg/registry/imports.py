@@ -37,6 +37,11 @@ class Scope(msgspec.Struct, kw_only=True, frozen=True):
     """The folder that a file must lie in to count, with symbolic links resolved."""
 
 
+def repository_root(path: Path) -> Path | None:
+    """The work tree of the git repository that holds ``path``, found without running git."""
+    return next((parent for parent in path.resolve().parents if (parent / ".git").exists()), None)
+
+
 def imported_names(text: bytes) -> list[Imported]:
     """Every module that the text may import, in the order of the text; none where it is no Python.
 

@@ -118,7 +118,8 @@ def plan_registration(study: Study, lock: Lock | None, *, at: str | None = None)
         at: Time of registration, UTC, ISO 8601; now unless given.
 
     Raises:
-        StudyError: The lock is another study's (PR011); units of a new prediction don't agree (PR021).
+        StudyError: The lock is another study's (PR011); units of a new prediction don't agree (PR021); the
+            subject or the data of one that is not decided are not there (PR042, PR043).
     """
     entries = _entries(study, lock)
     current = _Current(study, at or _now())
@@ -210,22 +211,29 @@ class _Current:
         name = prediction.experiment
         if name not in self.sources:
             self.sources[name] = source_digest(self.study, self.study.experiments[name])
+        return {**self.words(prediction), "experiment": self.sources[name]}
+
+    def words(self, prediction: Prediction) -> dict[Key, str | None]:
+        """What an entry would hold of the prediction itself."""
         return {
             "digest": registration_digest(self.study, prediction),
             "claim": claim_digest(prediction.claim),
-            "experiment": self.sources[name],
         }
 
     def entries(self, predictions: Iterable[Prediction]) -> dict[str, LockEntry]:
         """New entries, by id."""
-        entries, problems = {}, []
+        entries: dict[str, LockEntry] = {}
+        problems: list[Problem] = []
         for prediction in predictions:
             try:
                 unit, scale = registered_unit(self.study, prediction)
+                digests: dict[str, Any] = dict(self.digests(prediction).items())
             except RefusedError as refusal:
                 problems.append(refused_unit(self.study, prediction, refusal))
                 continue
-            digests: dict[str, Any] = dict(self.digests(prediction).items())
+            except StudyError as error:
+                problems += (each for each in error.problems if each not in problems)
+                continue
             entries[prediction.id] = LockEntry(**digests, registered=self.at, unit=unit, scale=scale)
         if problems:
             raise StudyError(problems)
@@ -234,10 +242,12 @@ class _Current:
     def differences(self, prediction: Prediction, entry: LockEntry) -> list[Key]:
         """Which of an entry's digests are no longer those of the study.
 
-        A claim that is decided stays decided whatever the code does later: then the code is no difference.
+        A claim that is decided stays decided whatever the code does later: then the code is no difference,
+        and neither is it that the code's subject or data are gone.
         """
-        keys = self.changed(prediction, entry)
-        return [key for key in keys if key != "experiment" or entry.verdict is None]
+        if entry.verdict is None:
+            return self.changed(prediction, entry)
+        return [key for key, now in self.words(prediction).items() if now != getattr(entry, key)]
 
     def changed(self, prediction: Prediction, entry: LockEntry) -> list[Key]:
         """Which of an entry's digests are other ones now, decided or not."""

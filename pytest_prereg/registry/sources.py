@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.registry.builtins import built_ins, modules_of_package, workload_versions
+from pytest_prereg.registry.builtins import built_ins, workload_versions
 from pytest_prereg.registry.canonical import canonical_json
-from pytest_prereg.registry.declarations import Declared, Module, is_ours, metric, read_declarations
-from pytest_prereg.registry.imports import Imported, Scope, imported_names, resolve
+from pytest_prereg.registry.declarations import Declared, Module, metric, read_declarations
+from pytest_prereg.registry.imports import Imported, Scope, repository_root, resolve
+from pytest_prereg.registry.module_graph import edges, module_graph
 from pytest_prereg.registry.refusals import quoted
-from pytest_prereg.registry.trees import tree_digest
+from pytest_prereg.registry.subjects import data_digest, subject_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,49 +118,66 @@ def import_root(source: Source) -> Path | None:
     return source.path.parents[source.module.count(".")] if source.path else None
 
 
-def repository_root(path: Path) -> Path | None:
-    """The work tree of the git repository that holds ``path``, found without running git."""
-    return next((parent for parent in path.resolve().parents if (parent / ".git").exists()), None)
-
-
 def source_digest(study: Study, experiment: Experiment) -> str | None:
     """``sha256:…`` of the code that an experiment runs; ``None`` where nothing is run (imports).
 
     For a function: its module and every module of the repository that this imports, transitively, as syntax
     trees without comments, docstrings or paths. A built-in counts by its versions, a command by its
     arguments. Modules of the repository that are preloaded count in any case: they run before the others.
+    Modules of the experiment's subject are left out; its data count by their digest.
+
+    Raises:
+        StudyError: There is no such subject (PR042), or no such data (PR043).
     """
-    if experiment.kind == "command":
-        return _digest({"command": experiment.table.command})
-    if experiment.source is None:
+    subject = frozenset(subject_files(study, experiment))
+    if experiment.kind == "import":
         return None
-    modules = list(_modules_run(study, experiment, experiment.source).values())
-    if experiment.source.path is not None:
-        return _digest(modules)
-    versions = workload_versions(experiment.source.module)
-    return _digest([versions, modules] if modules else versions)
+    code = _code(study, experiment, subject)
+    data = data_digest(study, experiment)
+    return _digest(code if data is None else {"code": code, "data": data})
 
 
 def source_files(study: Study, experiment: Experiment) -> list[Path]:
-    """Files that the source digest of an experiment is taken of; none if all that it runs is installed."""
-    return list(_modules_run(study, experiment, experiment.source)) if experiment.source else []
+    """Modules that the source digest of an experiment is taken of; none if all that it runs is installed.
+
+    Raises:
+        StudyError: There is no such subject (PR042).
+    """
+    if experiment.source is None:
+        return []
+    subject = frozenset(subject_files(study, experiment))
+    return list(_modules_run(study, experiment, experiment.source, subject))
 
 
-def _modules_run(study: Study, experiment: Experiment, source: Source) -> dict[Path, list[Any]]:
+def _code(study: Study, experiment: Experiment, subject: frozenset[Path]) -> Any:
+    """What counts of the code that is run, as plain data."""
+    source = experiment.source
+    if source is None:
+        return {"command": experiment.table.command}
+    modules = list(_modules_run(study, experiment, source, subject).values())
+    if source.path is not None:
+        return modules
+    versions = workload_versions(source.module)
+    return [versions, modules] if modules else versions
+
+
+def _modules_run(
+    study: Study, experiment: Experiment, source: Source, subject: frozenset[Path]
+) -> dict[Path, list[Any]]:
     """What counts of each module of the repository that an experiment runs."""
     scope = _scope(source, study.folder.resolve())
     preloaded = _preloaded(experiment, source, study.path.resolve(), scope)
     if source.path is None:
-        return _graph(preloaded, [], scope)
+        return module_graph(preloaded, [], scope, subject)
     start = resolve(Imported(level=0, name=source.module), source.path, scope)
-    return _graph([source.path.resolve(), *start], preloaded, scope)
+    return module_graph([source.path.resolve(), *start], preloaded, scope, subject)
 
 
 def _preloaded(experiment: Experiment, source: Source, importer: Path, scope: Scope) -> list[Path]:
     """Files of the repository that preloading runs; what is installed is none of them."""
     names = [*source.preload, *(experiment.table.preload or ())]
-    edges = (edge for name in names for edge in _edges(Imported(level=0, name=name), importer, scope))
-    return list(dict.fromkeys(edge for edge in edges if isinstance(edge, Path)))
+    found = (edge for name in names for edge in edges(Imported(level=0, name=name), importer, scope))
+    return list(dict.fromkeys(edge for edge in found if isinstance(edge, Path)))
 
 
 def _digest(content: Any) -> str:
@@ -173,30 +191,3 @@ def _scope(source: Source, folder: Path) -> Scope:
     of_repository = (repository, repository / "src") if repository else ()
     roots = tuple(dict.fromkeys([root, folder, *of_repository]))
     return Scope(roots=roots, within=repository or root.resolve())
-
-
-def _graph(start: list[Path], last: list[Path], scope: Scope) -> dict[Path, list[Any]]:
-    """Modules as they are met, each as the digest of its tree and the numbers of those that it imports.
-
-    Numbers stand for paths: files may move, and yet two modules that trade places make a difference. Those of
-    ``last`` that nothing has led to come after all others.
-    """
-    met = list(dict.fromkeys(start))
-    graph: dict[Path, list[Any]] = {}
-    for path in met:  # grows on the way
-        text = path.read_bytes()
-        edges = [edge for imported in imported_names(text) for edge in _edges(imported, path, scope)]
-        met += [edge for edge in dict.fromkeys(edges) if isinstance(edge, Path) and edge not in met]
-        numbers = [met.index(edge) if isinstance(edge, Path) else edge for edge in edges]
-        graph[path] = [tree_digest(text), numbers]
-        if len(graph) == len(met):
-            met += [path for path in last if path not in met]
-    return graph
-
-
-def _edges(imported: Imported, importer: Path, scope: Scope) -> list[Any]:
-    """Files that an import leads to; of this package versions of workloads, which stand for code."""
-    if imported.level or not is_ours(imported.name):
-        return list(resolve(imported, importer, scope))
-    modules = modules_of_package(imported, importer)
-    return [version for module in modules for version in workload_versions(module)]

@@ -487,7 +487,7 @@ class TestSourceDigest:
         )
         with_workload = self.digest(tmp_path)
         monkeypatch.setattr(
-            "pytest_prereg.registry.sources.workload_versions", lambda module: ((module, "2"),)
+            "pytest_prereg.registry.module_graph.workload_versions", lambda module: ((module, "2"),)
         )
         assert len({plain, with_workload, self.digest(tmp_path)}) == 3
 
