@@ -23,19 +23,22 @@ class Progress:
         self._config = config
         self._line: str | None = None
 
-    def start(self, experiment: str, missing: int, planned: int) -> None:
+    def start(self, experiment: str, missing: int, planned: int, *, may_end_early: bool = False) -> None:
         """Say what is going to be measured, on a line of its own."""
+        most = "at most " if may_end_early else ""
         with self._terminal() as reporter:
             if reporter:
-                self._line = f"{experiment}: measuring {missing} of {planned} repeats"
+                self._line = f"{experiment}: measuring {most}{missing} of {planned} repeats"
                 reporter.ensure_newline()
                 reporter.write(self._line, flush=True)
 
     def repeat(self, now: Repeating) -> None:
         """Say which repeat is about to run."""
         left = (now.planned - now.done) * now.seconds_per_repeat if now.seconds_per_repeat else None
-        about = f"   {left:.0f} s left" if left is not None else ""
-        text = f"{now.experiment}  block {now.block}  {now.arm}  {now.done + 1} of {now.planned}{about}"
+        most = "at most " if now.may_end_early else ""
+        about = f"   {most}{left:.0f} s left" if left is not None else ""
+        block = f"{now.block} of at most {now.blocks}" if now.may_end_early else str(now.block)
+        text = f"{now.experiment}  block {block}  {now.arm}  {now.done + 1} of {most}{now.planned}{about}"
         with self._terminal() as reporter:
             if reporter and reporter.isatty:
                 reporter.write(REWRITE + text[: reporter._tw.fullwidth - 1], flush=True)  # noqa: SLF001

@@ -130,7 +130,7 @@ class StudyState:
         terms = self.terms(prediction)
         altered = self.altered(prediction.experiment, series)
         judgement = self._judge(prediction, series, terms, altered) if series else None
-        digest = evidence_digest(series, judgement.repeats) if series and judgement else None
+        digest = evidence_digest([series], judgement.repeats) if series and judgement else None
         order = self.orders[prediction.id]
         entry = self.entry(prediction)
         return Assessment(

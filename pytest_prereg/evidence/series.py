@@ -195,9 +195,14 @@ def deciding_series(all_series: Iterable[Series]) -> Series | None:
     return next((series for series in all_series if series.complete), None)
 
 
-def evidence_digest(series: Series, repeats: Collection[str]) -> str:
-    """Return ``sha256:…`` over id, outcome and values of the ``repeats`` (by id), in run order."""
-    return f"sha256:{hashlib.sha256(canonical_json(list(_used(series, frozenset(repeats))))).hexdigest()}"
+def evidence_digest(several: Iterable[Series], repeats: Collection[str]) -> str:
+    """Return ``sha256:…`` over id, outcome and values of the ``repeats`` (by id), in run order.
+
+    Of ``several`` series those of the first come first; ids tell them apart.
+    """
+    wanted = frozenset(repeats)
+    used = [line for series in several for line in _used(series, wanted)]
+    return f"sha256:{hashlib.sha256(canonical_json(used)).hexdigest()}"
 
 
 def _used(series: Series, wanted: frozenset[str]) -> Iterator[list[object]]:

@@ -6,6 +6,7 @@ import shutil
 import statistics
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import MeasureError, Problem
@@ -18,6 +19,7 @@ from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import arm_environment
 from pytest_prereg.measure.schedule import Slot, block_order, repeat_seed, sequential_order
 from pytest_prereg.measure.source_watch import SourceWatch
+from pytest_prereg.registry.uses import metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import Header, Series, Value
     from pytest_prereg.evidence.sessions import SessionWriter
     from pytest_prereg.measure.executors.base import Executor
-    from pytest_prereg.registry.model import Experiment, Study
+    from pytest_prereg.registry.model import Experiment, Stopping, Study
 
 CONSECUTIVE_FAULTS = 3
 """So many infrastructure faults in a row are no accident of one repeat."""
+
+FIRST_LOOK = 3
+"""No interval has fewer blocks, so nothing can be decided before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,9 @@ class Progress:
     done: int
     """Slots settled, those of earlier sessions included."""
     planned: int
+    blocks: int
+    """Planned ones: of a series that may end early the most that there can be."""
+    may_end_early: bool
     seconds_per_repeat: float | None
     """Mean over this session so far."""
 
@@ -59,8 +67,12 @@ def measure(
     progress: Callable[[Progress], None] | None = None,
     files: Iterable[SessionFile] = (),
     observe: Callable[[Started, Finished], None] | None = None,
+    enough: Callable[[int], bool] | None = None,
 ) -> None:
     """Run every open slot in schedule order, until each has settled, and close the session.
+
+    Under a stopping rule it ends before, at the first look that finds the series decided. A look whose slots
+    earlier sessions settled is taken before anything is launched.
 
     Args:
         study: The study.
@@ -72,6 +84,7 @@ def measure(
         progress: Called before each launch.
         files: The earlier session files of the experiment, for the attempts in them.
         observe: Called after each attempt with its two lines; for pilots, whose values may be seen.
+        enough: Asked at each look with the block that is settled: whether the series is decided for good.
 
     Raises:
         MeasureError: If nothing can be launched any more, or the code is no longer what the header says.
@@ -81,8 +94,18 @@ def measure(
         session = _Session(study, experiment, header, writer, executor)
         session.progress, session.observe = progress, observe
         session.remember(series, files)
-        for slot in schedule(experiment, header):
-            session.settle(slot)
+        for block, slots in groupby(schedule(experiment, header), key=lambda slot: slot.block):
+            for slot in slots:
+                session.settle(slot)
+            if enough is not None and is_look(experiment.stopping, block) and enough(block):
+                return
+
+
+def is_look(stopping: Stopping | None, block: int) -> bool:
+    """Whether a stopping rule lets a series end after so many blocks."""
+    if stopping is None:
+        return False
+    return block >= FIRST_LOOK if stopping.anytime else block in stopping.looks
 
 
 def schedule(experiment: Experiment, header: Header) -> list[Slot]:
@@ -225,6 +248,8 @@ class _Session:
                 attempt=self.attempts[job.repeat],
                 done=len(self.settled),
                 planned=sum((self.header.planned or {}).values()),
+                blocks=max((self.header.planned or {}).values(), default=0),
+                may_end_early=self.experiment.stopping is not None,
                 seconds_per_repeat=statistics.fmean(self.durations) if self.durations else None,
             )
         )
@@ -235,8 +260,8 @@ class _Session:
 
 def _used_metrics(study: Study, experiment: Experiment) -> frozenset[str]:
     """Return the metrics that some registered quantity reads."""
-    predictions = (one for one in study.predictions.values() if one.experiment == experiment.id)
-    return frozenset(metric for one in predictions for metric in one.quantity.metrics)
+    predictions = study.predictions.values()
+    return frozenset(metric for one in predictions for metric in metrics_of(one, experiment.id))
 
 
 def _declared_instruments(experiment: Experiment, result: Result) -> dict[str, str]:

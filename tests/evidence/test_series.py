@@ -10,6 +10,7 @@ import pytest
 from evidence_samples import attempt, experiment, finished, header, session_bytes, started
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.evidence.series import (
@@ -223,27 +224,31 @@ class TestEvidenceDigest:
     def series(self, *lines):
         return assemble(GATE, [session("a", *lines)])[0]
 
+    def digest(self, *lines, ids=("gate-a/1/1", "gate-a/1/2")):
+        return evidence_digest([self.series(*lines)], ids)
+
     def test_it_covers_the_repeats_used_and_no_others(self):
-        ids = ["gate-a/1/1", "gate-a/1/2"]
-        plain = evidence_digest(self.series(*attempt(1), *attempt(2), *attempt(3)), ids)
+        plain = self.digest(*attempt(1), *attempt(2), *attempt(3))
 
         assert plain.startswith("sha256:")
-        assert (
-            evidence_digest(self.series(*attempt(1), *attempt(2), *attempt(3, values={"t": 9.0})), ids)
-            == plain
-        )
-        assert evidence_digest(self.series(*attempt(1), *attempt(2, values={"t": 9.0})), ids) != plain
-        assert (
-            evidence_digest(self.series(*attempt(1), *attempt(2, Outcome.TIMEOUT, values={"t": 2.0})), ids)
-            != plain
-        )
+        assert self.digest(*attempt(1), *attempt(2), *attempt(3, values={"t": 9.0})) == plain
+        assert self.digest(*attempt(1), *attempt(2, values={"t": 9.0})) != plain
+        assert self.digest(*attempt(1), *attempt(2, Outcome.TIMEOUT, values={"t": 2.0})) != plain
 
     def test_the_order_in_which_the_ids_are_named_does_not_matter(self):
-        series = self.series(*attempt(1), *attempt(2))
+        lines = [*attempt(1), *attempt(2)]
 
-        assert evidence_digest(series, ["gate-a/1/2", "gate-a/1/1"]) == evidence_digest(
-            series, ["gate-a/1/1", "gate-a/1/2"]
-        )
+        assert self.digest(*lines, ids=["gate-a/1/2", "gate-a/1/1"]) == self.digest(*lines)
+
+    def test_of_several_series_it_covers_each(self):
+        first = self.series(*attempt(1))
+        other = replace(first, repeats=tuple(replace(one, id="other/1/1") for one in first.repeats))
+        ids = ["gate-a/1/1", "other/1/1"]
+
+        both = evidence_digest([first, other], ids)
+
+        assert evidence_digest([first], ids) == self.digest(*attempt(1))
+        assert both not in (evidence_digest([first], ids), evidence_digest([other], ids))
 
 
 @st.composite

@@ -18,6 +18,7 @@ from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.loop import measure, schedule
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
 from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.tables import RepeatsTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,10 @@ class Bench:
 
     def arrange(self, body: str = "repeat.record('t', 1)", **options) -> None:
         self.study, self.experiment = self.laboratory.study(body, **{"arms": {"a": {}, "b": {}}, **options})
+
+    def arrange_rule(self, repeats: RepeatsTable | int) -> None:
+        self.arrange(repeats=6)
+        self.experiment = replace(self.experiment, table=replace(self.experiment.table, repeats=repeats))
 
     def header(self, **fields) -> Header:
         standard = Header(
@@ -367,3 +372,38 @@ def test_a_real_series_is_complete_and_judgeable(bench):
     assert [repeat.id for repeat in series.repeats] == ["lab/1/1", "lab/1/2", "lab/1/3"]
     assert all(repeat.values["t"] >= 0.01 for repeat in series.repeats)
     assert {repeat.instruments["t"] for repeat in series.repeats} == {"wall-clock"}
+
+
+class TestStopping:
+    """A session under a stopping rule ends at the first look that finds it decided, and not one repeat later."""
+
+    LOOKS = RepeatsTable(looks=[2, 4, 6])
+    ANYTIME = RepeatsTable(max=6, stopping="anytime")
+
+    @pytest.mark.parametrize(
+        ("repeats", "last", "asked", "bought"),
+        [(LOOKS, 4, [2, 4], 8), (LOOKS, None, [2, 4, 6], 12), (ANYTIME, 4, [3, 4], 8), (6, 2, [], 12)],
+        ids=["looks", "never decided", "anytime", "no rule"],
+    )
+    def test_it_is_asked_at_looks_alone_and_a_yes_ends_it(self, bench, repeats, last, asked, bought):
+        bench.arrange_rule(repeats)
+        seen: list[int] = []
+        executor = Script()
+
+        lines = bench.run(executor, enough=lambda block: seen.append(block) or block == last)
+
+        assert (seen, len(executor.jobs)) == (asked, bought)
+        assert lines[-1].ended == "finished"
+
+    def test_a_look_that_earlier_sessions_settled_is_taken_before_anything_is_bought(self, bench):
+        bench.arrange_rule(self.LOOKS)
+
+        def killed(_job):
+            raise KeyboardInterrupt
+
+        bench.run(Script(OK, OK, OK, OK, killed), enough=lambda _block: False)
+        executor = Script()
+        lines = bench.run(executor, enough=lambda block: block == 2)
+
+        assert executor.jobs == []
+        assert [line.ended for line in lines] == ["finished"]
