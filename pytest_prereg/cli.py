@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import Finished, Series, Started
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.registration import Review
-    from pytest_prereg.registry.model import Experiment, Study
+    from pytest_prereg.registry.model import Experiment, Prediction, Study
 
 _EXIT_ERRORS, _EXIT_USAGE, _EXIT_UNKNOWN = 1, 2, 4
 _WIDTHS = (40, 100)
@@ -132,6 +132,20 @@ def experiment_of(study: Study, name: str) -> Experiment:
     raise UsageError(Problem(code="PR007", message=f"there is no experiment {quoted(name)}{hint}"))
 
 
+def prediction_of(study: Study, name: str) -> Prediction:
+    """Return the prediction of that id.
+
+    Raises:
+        UsageError: PR007, if there is none.
+    """
+    from pytest_prereg.registry.refusals import quoted, suggestion  # noqa: PLC0415
+
+    if name in study.predictions:
+        return study.predictions[name]
+    hint = suggestion(name, study.predictions, "there are")
+    raise UsageError(Problem(code="PR007", message=f"there is no prediction {quoted(name)}{hint}"))
+
+
 def head_of(study: Study) -> tuple[str | None, bool | None]:
     """Return the commit at HEAD and whether the work tree differs from it; ``None`` where there is none."""
     from pytest_prereg.audit.git import Repository  # noqa: PLC0415
@@ -194,9 +208,8 @@ def _say_registered(study: Study, found: Review) -> None:
         return
     for name in found.registration.new:
         prediction, design = study.predictions[name], found.designs[name]
-        experiment = study.experiments[prediction.experiment]
         regions = (design.predicts, design.falsifier)
-        for line in registered_lines(prediction, experiment, regions, design.report, _width()):
+        for line in registered_lines(prediction, study.experiments, regions, design.report, _width()):
             say(line)
     if found.registration.new:
         say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
@@ -223,6 +236,66 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     for name in chosen:
         say(f"amended  {name}")
     say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
+
+
+_positive = click.FloatRange(min=0, min_open=True)
+
+
+@main.command(short_help="Show the chance of each verdict.")
+@click.argument("name", metavar="ID")
+@click.option("--at", "values", type=float, multiple=True, metavar="VALUE", help="A true value to look at.")
+@click.option("-n", "repeats", type=click.IntRange(min=1), multiple=True, help="A number of repeats to try.")
+@click.option("--cv", type=_positive, help="Spread of repeats over their mean.")
+@click.option("--sd", type=_positive, help="Spread of repeats, in the unit.")
+@click.option("--sample-sd", type=_positive, help="Spread of the samples inside a repeat.")
+@click.option("--run-sd", type=_positive, help="Spread from repeat to repeat, beside that of samples.")
+@click.option("--sample-cost", type=_positive, help="What one sample costs.")
+@click.option("--run-cost", type=_positive, help="What a repeat costs before its first sample.")
+@study_option
+def power(
+    *,
+    name: str,
+    values: tuple[float, ...],
+    repeats: tuple[int, ...],
+    cv: float | None,
+    sd: float | None,
+    file: Path | None,
+    **inner: float | None,
+) -> None:
+    """Show the chance of each verdict on a prediction, by true value and by number of repeats.
+
+    With the spread and the cost of repeats and of the samples inside them, it also says how many samples a
+    repeat is worth.
+    """
+    from pytest_prereg.report.power import outlook, samples_line  # noqa: PLC0415
+
+    study = load(file)
+    prediction = prediction_of(study, name)
+    given = {key: value for key, value in inner.items() if value is not None}
+    if given and len(given) < len(inner):
+        raise click.UsageError("--run-cost, --sample-cost, --run-sd and --sample-sd belong together")
+    for line in outlook(study, prediction, values=values, repeats=repeats, cv=cv, sd=sd, width=_width()):
+        say(line)
+    if given:
+        say(samples_line(**given))
+
+
+@main.command(short_help="Say in words why a verdict is what it is.")
+@click.argument("name", metavar="ID")
+@study_option
+def explain(name: str, file: Path | None) -> None:
+    """Say in words why a verdict is what it is, what would have decided, and what would be p-hacking."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
+
+    study = load(file)
+    prediction = prediction_of(study, name)
+    assessment = StudyState(study).assess(prediction)
+    tell(assessment.problems)
+    for line in explanation_lines(assessment, study, _width()):
+        say(line)
+    if assessment.problems:
+        raise SystemExit(_EXIT_ERRORS)
 
 
 @main.command(name="try", short_help="Run an experiment once, as a pilot.")

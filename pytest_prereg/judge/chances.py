@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.judge.intervals import Moments
+from pytest_prereg.judge.locations import SMALLEST_N
 from pytest_prereg.judge.power import chance_inside, chance_of_proportion, chance_of_quantile, chance_of_sd
 from pytest_prereg.judge.proportions import as_share
 from pytest_prereg.judge.sequential import t_mixture_interval
@@ -165,7 +166,7 @@ def _chance_of_proportion(plan: Plan, region: Region, value: float) -> float | N
 def _chance_of_sd(plan: Plan, region: Region, value: float) -> float | None:
     if value <= 0:
         return None
-    if plan.n[0] < 2:  # noqa: PLR2004 - one value has no variance
+    if plan.n[0] < SMALLEST_N:
         return 0.0
     return math.fsum(
         chance_of_sd((span.low, span.high), sd=value, n=plan.n[0], confidence=plan.confidence)
@@ -174,7 +175,7 @@ def _chance_of_sd(plan: Plan, region: Region, value: float) -> float | None:
 
 
 def _chance_of_location(plan: Plan, region: Region, value: float, spread: float) -> float:
-    if min(plan.n) < 2:  # noqa: PLR2004 - one value has no variance
+    if min(plan.n) < SMALLEST_N:
         return 0.0
     se = spread * math.sqrt(math.fsum(1 / n for n in plan.n))
     df, mean = sum(plan.n) - len(plan.n), _scaled(plan, value)

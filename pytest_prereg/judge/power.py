@@ -155,3 +155,20 @@ def _gauss_legendre() -> tuple[Any, Any]:
 
 def _normal(value: float, mean: float, sd: float) -> float:
     return 0.5 * math.erfc((mean - value) / (sd * math.sqrt(2)))
+
+
+def inner_count(run_cost: float, sample_cost: float, run_sd: float, sample_sd: float) -> float:
+    """Samples in a repeat with which a given cost estimates a mean best, not rounded.
+
+    The square root of cost of a repeat over cost of a sample, times variance inside a repeat over variance
+    between repeats (Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013).
+
+    Args:
+        run_cost: Cost of a repeat before its first sample, in any unit.
+        sample_cost: Cost of one sample, in the same unit.
+        run_sd: Standard deviation from repeat to repeat, in any unit.
+        sample_sd: Standard deviation of samples inside a repeat, in the same unit.
+    """
+    if min(run_cost, sample_cost, run_sd, sample_sd) <= 0:
+        raise ValueError("run_cost, sample_cost, run_sd, sample_sd: all have to be above 0")
+    return math.sqrt(run_cost / sample_cost) * sample_sd / run_sd

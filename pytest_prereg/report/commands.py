@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.model import ONLY_ARM
+from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import describe
 from pytest_prereg.report.columns import padded, width_of, wrapped
 from pytest_prereg.report.numbers import short, suffix
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.judge.design import DesignReport
-    from pytest_prereg.registry.model import Experiment, Metric, Prediction
+    from pytest_prereg.registry.model import Experiment, Input, Metric, Prediction
     from pytest_prereg.registry.regions import Region
 
 _INDENT = 12
@@ -28,26 +29,54 @@ _MINUTES, _HOURS = 120, 7200
 
 def registered_lines(
     prediction: Prediction,
-    experiment: Experiment,
+    experiments: Mapping[str, Experiment],
     regions: tuple[Region, Region],
     design: DesignReport,
     width: int = 80,
 ) -> list[str]:
     """Return how a prediction will be decided: what is estimated, from what, by which rule."""
     power = "; ".join(_power(design))
-    texts = (estimand(prediction, experiment), decision_rule(prediction, *regions), power)
+    texts = (estimand(prediction, experiments), decision_rule(prediction, *regions), power)
     below = (line for text in texts for line in wrapped(text, width - _INDENT))
     return [f"{'registered':<{_INDENT}}{prediction.id}", *(" " * _INDENT + line for line in below)]
 
 
-def estimand(prediction: Prediction, experiment: Experiment) -> str:
+def estimand(prediction: Prediction, experiments: Mapping[str, Experiment]) -> str:
     """Return what is estimated: ``geometric mean of t_sort, sorted / shuffled, paired over 10 blocks``."""
-    parts = [f"{prediction.statistic.replace('-', ' ')} of {prediction.quantity.text}"]
-    if prediction.contrast is not None:
-        parts.append(prediction.table.contrast or "")
-    elif prediction.arms[0] != ONLY_ARM:
+    if prediction.members:
+        return f"all of {listed(prediction.members)}"
+    if prediction.formula is not None:
+        return f"{prediction.formula.text}, where {'; '.join(map(_input, prediction.formula.inputs))}"
+    parts = [_of_quantity(prediction)]
+    if prediction.table.contrast is not None:
+        parts.append(prediction.table.contrast)
+    elif not prediction.points and prediction.arms[0] != ONLY_ARM:
         parts.append(f"arm {prediction.arms[0]}")
-    return ", ".join([*parts, _repeats(prediction, experiment)])
+    if prediction.points:
+        parts.append(f"{_REDUCTIONS[prediction.reduction or 'all']} {len(prediction.points)} points")
+    return ", ".join([*parts, _repeats(prediction, experiments[prediction.experiment])])
+
+
+_REDUCTIONS = {"geometric-mean": "geometric mean of", "min": "least of", "all": "each of"}
+
+
+def _of_quantity(prediction: Prediction) -> str:
+    statistic, quantity = prediction.statistic.replace("-", " "), prediction.quantity.text
+    if prediction.statistic == "all":
+        return quantity
+    if prediction.statistic == "proportion" and prediction.divisor is not None:
+        return f"proportion of successes {quantity} in trials {prediction.divisor.text}"
+    if prediction.divisor is not None:
+        return f"sum of {quantity} over sum of {prediction.divisor.text}"
+    argument = "" if prediction.q is None else f"({prediction.q:g})"
+    return f"{statistic}{argument} of {quantity}"
+
+
+def _input(each: Input) -> str:
+    if each.quantity is None:
+        return f"{each.name} = constant {each.constant}"
+    arm = f"[{each.arm}]" if each.arm != ONLY_ARM else ""
+    return f"{each.name} = mean of {each.quantity.text} in {each.experiment}{arm}"
 
 
 def _repeats(prediction: Prediction, experiment: Experiment) -> str:
@@ -55,18 +84,28 @@ def _repeats(prediction: Prediction, experiment: Experiment) -> str:
     planned = [count for count in counts if count is not None]
     if len(planned) < len(counts):
         return "over all repeats that are imported"
+    stopping = experiment.stopping
+    most = "at most " if stopping is not None else ""
     if len(planned) == 1:
-        return f"over {planned[0]} repeats"
-    if experiment.pairing == "block":
-        return f"paired over {min(planned)} blocks"
-    return f"over {planned[0]} and {planned[1]} repeats, unpaired"
+        text = f"over {most}{planned[0]} repeats"
+    elif experiment.pairing == "block":
+        text = f"paired over {most}{min(planned)} blocks"
+    else:
+        text = f"over {most}{' and '.join(map(str, planned))} repeats, unpaired"
+    if stopping is not None and stopping.looks:
+        return f"{text}, looks at {' and '.join(map(str, stopping.looks))}"
+    return text
 
 
 def decision_rule(prediction: Prediction, predicts: Region, falsifier: Region) -> str:
     """Return the rule in a sentence: where the interval must lie for each verdict."""
-    level = f"{prediction.confidence * 100:g} %"
+    if prediction.members:
+        level = 100 * (1 - (1 - prediction.confidence) / len(prediction.members))
+        return f"supported: every one of them is; refuted: any of them is, at {level:.4g} %"
+    level = prediction.confidence * 100
     rule = (
-        f"supported: whole {level} interval {_lying(predicts)}; refuted: whole interval {_lying(falsifier)}"
+        f"supported: whole {level:g} % interval {_lying(predicts)}; "
+        f"refuted: whole interval {_lying(falsifier)}"
     )
     return rule if prediction.confidence >= USUAL_CONFIDENCE else f"{rule}; exploratory, at less than 95 %"
 

@@ -1,0 +1,183 @@
+"""A verdict in words: why it is what it is, what would have decided, and what would now be p-hacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.standing import CONFIRMATORY
+from pytest_prereg.judge.chances import plan_of
+from pytest_prereg.judge.hindsight import ENOUGH, hindsight
+from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.registry.regions import edges
+from pytest_prereg.registry.units import registered_unit
+from pytest_prereg.report.columns import padded, wrapped
+from pytest_prereg.report.commands import decision_rule, estimand
+from pytest_prereg.report.numbers import number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.judge.model import Judgement
+    from pytest_prereg.registry.model import Study
+
+_LABEL = 11
+
+REASONS: Mapping[Reason, str] = {
+    Reason.INTEGRITY: "evidence was changed, or contradicts itself, so nothing can be concluded from it; "
+    "bring the original back",
+    Reason.REQUIRED: "it rests on another prediction that is not supported",
+    Reason.INSTRUMENT: "what took the readings was not shown to read right, on this kind of machine and "
+    "before them, or it read what cannot be",
+    Reason.SCOPE: "what is compared did not run on one kind of machine: the machine may be the difference",
+    Reason.INFRASTRUCTURE: "more attempts were lost to the machinery than can be ignored: what was lost may "
+    "differ from what was kept",
+    Reason.TASK_FAILED: "repeats failed; leaving them out would report the survivors alone",
+    Reason.EXCLUDED: "the verdict hangs on repeats that somebody set aside",
+    Reason.N_TOO_SMALL: "so few repeats cannot decide it, whatever they show",
+    Reason.UNBOUNDED: "the data do not bound the estimate on either side, or a value has no logarithm",
+    Reason.CENSORED: "too much was cut off by a timeout or a cap to know what the estimate would be",
+    Reason.RARE_EVENT: "a few repeats were cut off: there is a tail, and too little was seen of it to say "
+    "how heavy it is",
+    Reason.RESOLUTION: "the values are too coarse to say how much repeats vary",
+    Reason.LINEARISATION: "the formula bends too much between the ends of its inputs' intervals for its own "
+    "interval to be believed",
+    Reason.DRIFT: "repeats rise or fall over the run, so they are not repeats of one thing",
+    Reason.STRADDLES: "the interval lies in neither region as a whole: values on both sides of an edge are "
+    "compatible with what was seen",
+}
+"""What each reason means, in one sentence to the user whom it hits."""
+
+FLAGS: Mapping[str, str] = {
+    "approximate": "the interval holds its level only nearly; the documentation says how nearly",
+    "assumes normal": "the interval holds its level where repeats vary normally, and is not robust where not",
+    "tail-untested": "no repeat reached the cap of a metric, so nothing is known of what lies beyond",
+    "instrument-unstated": "a metric was recorded by hand: nothing says what took the reading",
+    "imported early": "taken in before a commit had the registration: the data were there first",
+    "imported": "measured elsewhere: what was left out before the import, nobody can see",
+    "disputed": "two branches used the same series number; their results give the same verdict",
+    "repeats run again": "attempts were lost, by interruption or to the executor, and were run again",
+    "surplus repeats": "more repeats came in than were registered; the first ones decide",
+    "abandoned series": "an earlier series was begun, and left when code or registration changed",
+    "earlier code": "the experiment's code has changed since: the verdict is about what it was",
+    "earlier data": "an earlier series was there to be seen when this one began",
+    "amended after data": "the registration was changed when it had a verdict already",
+    "reworded": "the claim is no longer in the words that were registered",
+    "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
+    "low confidence": "the level is below 95 %, so the verdict is exploratory",
+    "unbound": "measured at a commit that is not in this repository",
+}
+"""What each word beside a verdict tells."""
+
+HACKING = (
+    "adding repeats to this series, moving an edge, trying another statistic, leaving out the slow repeat, "
+    "or measuring again and quoting the better run: each picks the result by its value"
+)
+
+
+def explanation_lines(assessment: Assessment, study: Study, width: int = 80) -> list[str]:
+    """Return all that there is to say of one prediction, none of the lines wider than ``width``."""
+    lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
+    for label, text in _paragraphs(assessment, study):
+        for line in wrapped(text, width - _LABEL):
+            lines.append(f"{padded(label, _LABEL)}{line}")
+            label = ""  # noqa: PLW2901 - it stands before the first line alone
+    return lines
+
+
+def _title(assessment: Assessment) -> str:
+    judgement = assessment.judgement
+    if judgement is None:
+        return "pending"
+    reason = f" ({judgement.reason})" if judgement.reason else ""
+    changed = f", recorded as {assessment.recorded}" if assessment.changed else ""
+    return f"{judgement.verdict}{reason}{changed}"
+
+
+def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str]]:
+    prediction, judgement = assessment.prediction, assessment.judgement
+    yield "claim", prediction.claim
+    yield "estimated", estimand(prediction, study.experiments)
+    yield "rule", decision_rule(prediction, assessment.predicts, assessment.falsifier)
+    if judgement is None:
+        yield "pending", f"{assessment.pending}; until every repeat is in, no number is shown"
+        yield "history", _history(assessment)
+        return
+    yield "found", _found(assessment, judgement)
+    yield "because", _because(assessment, judgement)
+    yield "history", _history(assessment)
+    for flag in judgement.flags if not assessment.flags else assessment.flags:
+        yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
+    yield from _ways_on(assessment, judgement, study)
+
+
+def _found(assessment: Assessment, judgement: Judgement) -> str:
+    held = (*edges(assessment.predicts), *edges(assessment.falsifier))
+    numbers = number_text(judgement.estimate, judgement.interval, assessment.unit, held)
+    planned = "" if judgement.planned in (None, judgement.n) else f" of {judgement.planned} planned"
+    level = f"{100 * judgement.confidence:.4g} %"
+    return f"{numbers}, from n {judgement.n}{planned}, {judgement.method}, {level}"
+
+
+def _because(assessment: Assessment, judgement: Judgement) -> str:
+    if judgement.reason is not None:
+        detail = f" Here: {judgement.detail}." if judgement.detail else ""
+        return f"{REASONS[judgement.reason]}.{detail}"
+    if assessment.prediction.statistic == "all":
+        return judgement.detail or "its parts decide it"
+    region = "predicted" if judgement.verdict is Verdict.SUPPORTED else "falsifying"
+    note = f" ({judgement.detail})" if judgement.detail else ""
+    return f"the whole interval lies in the {region} region{note}"
+
+
+def _history(assessment: Assessment) -> str:
+    grade = assessment.order.grade
+    meaning = {
+        "confirmatory": "counted as confirmatory",
+        "replication": "a replication: its author had seen such data before",
+        "exploratory": "exploratory: shown, never counted",
+    }[assessment.standing]
+    if grade in CONFIRMATORY and assessment.judgement is None:
+        return "registered, before any evidence"
+    return f"{assessment.order.detail}; {meaning}"
+
+
+def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iterator[tuple[str, str]]:
+    name = assessment.prediction.id
+    if judgement.verdict is Verdict.INCONCLUSIVE:
+        if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
+            yield "more", _more(assessment, judgement, study)
+        yield "now", _successor(judgement, name)
+    else:
+        yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
+    yield "p-hacking", HACKING
+
+
+def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
+    prediction = assessment.prediction
+    unknown = "how many repeats would have decided it cannot be told from these"
+    if prediction.statistic in ("all", "formula") or judgement.interval is None:
+        return judgement.detail or unknown
+    _, scale = registered_unit(study, prediction)
+    plan = plan_of(prediction, study.experiments[prediction.experiment], scale)
+    seen = plan and hindsight(plan, judgement, assessment.predicts, assessment.falsifier)
+    if not seen:
+        return unknown
+    if seen.word == "undecided":
+        return "the estimate lies between the regions, which is undecided by design, at any number of repeats"
+    if seen.n is None:
+        return "the estimate lies so close to an edge that no affordable number of repeats would decide it"
+    noun = "blocks" if plan and plan.paired else "repeats"
+    return (
+        f"if the truth is what was estimated and {noun} vary as these did, about {seen.n} {noun} would have "
+        f"made it {seen.word} with probability {ENOUGH:g}"
+    )
+
+
+def _successor(judgement: Judgement, name: str) -> str:
+    if judgement.reason in (Reason.INFRASTRUCTURE, Reason.INSTRUMENT, Reason.SCOPE):
+        return "mend what the reason names; the next series decides, once, and both are shown"
+    return (
+        f'register a successor with follows = "{name}", its own number of repeats, and new data; both stay, '
+        "and pytest-prereg power says what number is enough"
+    )
