@@ -5,31 +5,47 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.judge.credences import calibration
 from pytest_prereg.report.columns import ascii_text, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from pytest_prereg.judge.credences import Credence
     from pytest_prereg.report.records import Record
 
 _VERDICTS = ("supported", "refuted", "inconclusive")
 
 
 def scoreboard(
-    records: Sequence[Record], width: int = 80, *, unicode: bool = True
+    records: Sequence[Record],
+    width: int = 80,
+    *,
+    unicode: bool = True,
+    unmeasured: Collection[str] = (),
+    credences: Iterable[Credence] = (),
 ) -> tuple[list[str], list[str]]:
     """Return the lines above the verdicts and those below, none wider than ``width``.
 
     Above: how many are registered, judged, pending. Below: what the counts leave out or rest on.
+
+    Args:
+        records: Of all predictions shown.
+        width: Of the text, in characters.
+        unicode: Whether more than ASCII can be shown.
+        unmeasured: Ids of predictions whose basis is a model or an identity: no hit for anybody.
+        credences: Of the confirmatory measured claims that were judged.
     """
     text = str if unicode else ascii_text
-    above = _ruled(" · ".join(_counts(records)), width)
-    below = wrapped(" · ".join(_notes(records)), width)
+    measured = [record for record in records if record.id not in unmeasured]
+    above = _ruled(" · ".join(_counts(records, measured)), width)
+    notes = [*_notes(records), *_derived(len(records) - len(measured)), *_calibration(credences)]
+    below = wrapped(" · ".join(notes), width)
     return [text(line) for line in above], [text(line) for line in below]
 
 
-def _counts(records: Sequence[Record]) -> list[str]:
-    counted = [record for record in records if record.standing != "exploratory"]
+def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
+    counted = [record for record in measured if record.standing != "exploratory"]
     verdicts = Counter(str(record.verdict) for record in counted if record.verdict is not None)
     registered = sum(record.order != "unregistered" for record in records)
     pending = sum(record.status == "pending" for record in records)
@@ -47,6 +63,20 @@ def _notes(records: Sequence[Record]) -> list[str]:
     notes += [f"{imported} imported"] if imported else []
     notes += [f"{excluded} repeat{'s' * (excluded != 1)} excluded"] if excluded else []
     return [*notes, *_wrong(records), *_cost(records)]
+
+
+def _derived(count: int) -> list[str]:
+    return [f"{count} of a model or an identity, not counted"] if count else []
+
+
+def _calibration(credences: Iterable[Credence]) -> list[str]:
+    """The Brier score, and beside it the share that it says nothing of."""
+    score = calibration(credences)
+    if score.brier is None:
+        return []
+    share = score.inconclusive / (score.decided + score.inconclusive)
+    of = f"{score.decided} credence{'s' * (score.decided != 1)}"
+    return [f"Brier score {score.brier:.2f} of {of}, {100 * share:.0f} % inconclusive"]
 
 
 def _wrong(records: Sequence[Record]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.registry.regions import parse_region
 from pytest_prereg.report.columns import ascii_text, can_draw, cut, width_of, wrapped
@@ -197,3 +198,15 @@ def test_counts_that_need_two_lines_stay_together_above_the_verdicts():
 def test_imported_and_excluded_are_counted_apart():
     _, (notes,) = scoreboard([judged(flags=("imported",), excluded=2)], 100)
     assert "1 imported · 2 repeats excluded" in notes
+
+
+def test_credences_are_scored_beside_what_they_say_nothing_of():
+    credences = [Credence(0.9, Verdict.SUPPORTED), Credence(0.8, Verdict.INCONCLUSIVE)]
+    _, (notes,) = scoreboard([judged()], 100, credences=credences)
+    assert "Brier score 0.01 of 1 credence, 50 % inconclusive" in notes
+
+
+def test_a_model_is_no_hit_for_anybody():
+    above, below = scoreboard([judged(), judged("derived")], 100, unmeasured={"derived"})
+    assert "2 registered · 1 judged · 1 supported" in above[0]
+    assert "1 of a model or an identity, not counted" in below[0]
