@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.judge.fitness import SMALLEST_N
 from pytest_prereg.judge.intervals import Moments
-from pytest_prereg.judge.locations import SMALLEST_N
 from pytest_prereg.judge.power import chance_inside, chance_of_proportion, chance_of_quantile, chance_of_sd
 from pytest_prereg.judge.proportions import as_share
 from pytest_prereg.judge.sequential import t_mixture_interval

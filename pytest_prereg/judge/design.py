@@ -11,7 +11,8 @@ import msgspec
 from pytest_prereg.errors import Problem
 from pytest_prereg.judge.chances import Plan, chance, plan_of, repeats_for
 from pytest_prereg.judge.findings import number, plural
-from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N, SMALLEST_N_FOR_HULL
+from pytest_prereg.judge.fitness import SMALLEST_N
+from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N_FOR_HULL
 from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median, smallest_n_for_quantile
 from pytest_prereg.judge.proportions import as_share, needed_n, reachable
 from pytest_prereg.registry.model import Prediction

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.judge.locations import find_location
-from pytest_prereg.judge.medians import find_median
+from pytest_prereg.judge.percentiles import find_quantile
 from pytest_prereg.judge.proportions import find_proportion
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.question import Question
     from pytest_prereg.judge.samples import Reading
 
-_FINDERS = {"median": find_median, "proportion": find_proportion}
+_FINDERS = {"median": find_quantile, "quantile": find_quantile, "proportion": find_proportion}
 
 
 def find(question: Question, readings: list[Reading]) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -11,9 +11,14 @@ from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.regions import contains, edges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_prereg.judge.drift import Trend
+    from pytest_prereg.judge.intervals import Interval
     from pytest_prereg.judge.question import Question
 
 APPROXIMATE = "approximate"
+ASSUMES_NORMAL = "assumes normal"
 Doubt = tuple[Reason, str]
 """Why a verdict is inconclusive, and one line on it for people."""
 
@@ -32,6 +37,51 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     flags: tuple[str, ...] = ()
     n: int
     repeats: tuple[str, ...]
+
+
+class Drift(NamedTuple):
+    """A trend over the run, and the least and greatest value that one repeat, or one contrast, has."""
+
+    trend: Trend
+    least: float = -math.inf
+    greatest: float = math.inf
+
+
+def conclude(
+    question: Question,
+    blank: Finding,
+    interval: Interval,
+    *,
+    doubt: Doubt | None = None,
+    short: Callable[[], Doubt | None] | None = None,
+    drift: Drift | None = None,
+) -> Finding:
+    """The finding where the estimand lies in ``interval``: the one place where an interval becomes a verdict.
+
+    Args:
+        question: Whose regions decide.
+        blank: Method, flags, n and repeats.
+        interval: In the unit shown.
+        doubt: Why the interval may not be believed, wherever it lies.
+        short: Asked where neither region holds the interval, whether so few repeats could ever have told.
+        drift: A trend, which forbids a verdict unless every repeat alone agrees with it.
+    """
+    low, high = rounded(interval.low), rounded(interval.high)
+    verdict = place(question, low, high)
+    if doubt is None and verdict is Verdict.INCONCLUSIVE and short is not None:
+        doubt = short()
+    if doubt is None and drift is not None and not all_inside(question, verdict, drift.least, drift.greatest):
+        doubt = Reason.DRIFT, drift.trend.describe()
+    if doubt is None and verdict is Verdict.INCONCLUSIVE:
+        doubt = straddled(question, low, high)
+    return msgspec.structs.replace(
+        blank,
+        verdict=verdict if doubt is None else Verdict.INCONCLUSIVE,
+        doubt=doubt,
+        estimate=rounded(interval.estimate) if math.isfinite(interval.estimate) else None,
+        interval=(low, high),
+        level=interval.level,
+    )
 
 
 def place(question: Question, low: float, high: float) -> Verdict:

@@ -1,4 +1,4 @@
-"""Findings that rest on a t distribution: a mean, a geometric mean, a difference or a ratio of two arms."""
+"""Findings that rest on a t distribution: means, geometric means, their differences, ratios, slopes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ import msgspec
 from msgspec.structs import replace
 
 from pytest_prereg.judge import intervals
-from pytest_prereg.judge.censoring import cut_off, untested_tail
 from pytest_prereg.judge.drift import drifting
-from pytest_prereg.judge.findings import APPROXIMATE, Finding, all_inside, place, rounded, straddled, too_few
+from pytest_prereg.judge.findings import (
+    APPROXIMATE,
+    ASSUMES_NORMAL,
+    Drift,
+    Finding,
+    conclude,
+    plural,
+    too_few,
+)
+from pytest_prereg.judge.fitness import blank_finding, described, unfit
 from pytest_prereg.judge.intervals import Interval
-from pytest_prereg.judge.model import Reason, Verdict
-from pytest_prereg.judge.resolution import too_few_values, widening
-from pytest_prereg.judge.sequences import columns_of, extremes, is_logarithmic, runs_of
+from pytest_prereg.judge.model import Reason
+from pytest_prereg.judge.resolution import too_coarse, widening
+from pytest_prereg.judge.sequences import columns_of, extremes, runs_of
+from pytest_prereg.judge.sequential import t_mixture_interval
 from pytest_prereg.registry.regions import edges
 
 if TYPE_CHECKING:
@@ -25,17 +34,18 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.samples import Reading
     from pytest_prereg.judge.sequences import Run
 
-SMALLEST_N = 3
 SMALLEST_N_FOR_HULL = 5
 SKEWED_CV = 0.2
 """Above this sample CV, the mean of values of one sign gets the hull of Student's t and modified Cox."""
 HULL = "hull of Student t and modified Cox"
+SEQUENCE = "t-mixture confidence sequence"
 _METHODS = {
     (None, False): "Student t",
     ("-", True): "paired t",
     ("-", False): "Welch t",
     ("/", True): "paired t on log ratios",
     ("/", False): "Welch t on logs",
+    ("exponent", True): "Student t on log-log slopes",
 }
 
 
@@ -44,33 +54,36 @@ class Located(msgspec.Struct, frozen=True):
 
     interval: Interval
     method: str
-    approximate: bool
+    flags: tuple[str, ...] = ()
 
 
 def find_location(question: Question, readings: list[Reading]) -> Finding:
-    """The finding on a mean, geometric mean, difference or ratio."""
+    """The finding on a mean or geometric mean, of one arm, of block contrasts, or of two arms' difference."""
     columns = columns_of(question, readings)
-    blank = Finding(
-        level=question.confidence,
-        method=method(question),
-        n=min(map(len, columns)),
-        repeats=tuple([reading.repeat.id for column in columns for reading in column]),
-    )
-    if unfit := _unfit(question, columns, blank.n):
-        return replace(blank, doubt=unfit)
+    blank = blank_finding(question, columns, method(question))
+    if doubt := unfit(question, columns, blank.n):
+        return replace(blank, doubt=doubt)
     runs = runs_of(question, columns)
     located = _locate(question, runs)
-    if located.method == HULL and blank.n < SMALLEST_N_FOR_HULL:
-        doubt = too_few(SMALLEST_N_FOR_HULL, blank.n, condition=f" where the CV is above {SKEWED_CV}")
-        return replace(blank, method=HULL, doubt=doubt)
-    return _decided(question, runs, located, blank)
+    if doubt := _unsettled(question, located, blank.n):
+        return replace(blank, method=located.method, doubt=doubt)
+    blank = described(question, blank, located.method, located.flags)
+    return conclude(
+        question, blank, located.interval, doubt=_doubt(question, runs), drift=_drift(question, runs)
+    )
 
 
 def method(question: Question) -> str:
     """The method's name, before the data say whether the mean is skewed."""
-    if question.operator is None and is_logarithmic(question):
-        return "Student t on logs"
-    return _METHODS[question.operator, question.paired]
+    operator, paired = question.operator, question.paired
+    name = _METHODS[operator, paired and operator is not None]
+    if operator is None and question.is_logarithmic:
+        name = "Student t on logs"
+    if question.anytime:
+        name = name.replace("Student t", SEQUENCE).replace("paired t", f"paired {SEQUENCE}")
+    if question.points:
+        name = f"{name}, {question.reduction} of {plural(len(question.points), 'point')} in each block"
+    return name
 
 
 def is_skewed(values: list[float], sample: Moments) -> bool:
@@ -80,35 +93,31 @@ def is_skewed(values: list[float], sample: Moments) -> bool:
     return min(values) > 0 or max(values) < 0
 
 
-def _unfit(question: Question, columns: list[list[Reading]], n: int) -> Doubt | None:
-    """Why these readings have no interval at all."""
-    if n < SMALLEST_N:
-        per_arm = " per arm" if question.operator and not question.paired else ""
-        return too_few(SMALLEST_N, n, "block" if question.paired else "repeat", per_arm)
-    readings = [reading for column in columns for reading in column]
-    if is_logarithmic(question):
-        for reading in readings:
-            if reading.low <= 0 and not reading.cut:
-                detail = f"repeat {reading.repeat.id} is {reading.low:.10g}, which has no logarithm"
-                return Reason.UNBOUNDED, detail
-    return cut_off(question, readings)
-
-
 def _locate(question: Question, runs: list[Run]) -> Located:
     samples = [intervals.moments(run.values) for run in runs]
-    name, approximate = method(question), len(samples) > 1
-    if approximate:
-        interval = intervals.welch_from_moments(samples[0], samples[1], question.confidence)
-    else:
-        interval = intervals.t_from_moments(samples[0], question.confidence)
-        if name == "Student t" and is_skewed(runs[0].values, samples[0]):
-            cox = intervals.modified_cox(runs[0].values, question.confidence)
-            interval, name, approximate = intervals.hull(interval, cox), HULL, True
+    located = _on_working_scale(question, runs, samples)
+    interval = located.interval
     if question.resolutions:
         interval = _widened(interval, runs, samples)
-    if is_logarithmic(question):
+    if question.is_logarithmic:
         interval = intervals.mapped(interval, intervals.exponential)
-    return Located(interval, name, approximate)
+    if question.limits is not None:
+        interval = _clipped(interval, *question.limits)
+    return located if interval is located.interval else replace(located, interval=interval)
+
+
+def _on_working_scale(question: Question, runs: list[Run], samples: list[Moments]) -> Located:
+    name, confidence = method(question), question.confidence
+    if len(samples) > 1:
+        return Located(intervals.welch_from_moments(samples[0], samples[1], confidence), name, (APPROXIMATE,))
+    if question.anytime:
+        return Located(t_mixture_interval(samples[0], confidence), name, (ASSUMES_NORMAL,))
+    interval = intervals.t_from_moments(samples[0], confidence)
+    is_mean = question.statistic == "mean" and question.operator is None
+    if is_mean and is_skewed(runs[0].values, samples[0]):
+        cox = intervals.modified_cox(runs[0].values, confidence)
+        return Located(intervals.hull(interval, cox), HULL, (APPROXIMATE,))
+    return Located(interval, name)
 
 
 def _widened(interval: Interval, runs: list[Run], samples: list[Moments]) -> Interval:
@@ -116,24 +125,26 @@ def _widened(interval: Interval, runs: list[Run], samples: list[Moments]) -> Int
     return replace(interval, low=interval.low - by, high=interval.high + by) if by else interval
 
 
-def _decided(question: Question, runs: list[Run], located: Located, blank: Finding) -> Finding:
-    low, high = rounded(located.interval.low), rounded(located.interval.high)
-    verdict = place(question, low, high)
-    doubt = _doubt(question, runs, verdict)
-    if doubt is None and verdict is Verdict.INCONCLUSIVE:
-        doubt = straddled(question, low, high)
-    flag, note = untested_tail(question, len(blank.repeats)) or (None, None)
-    flags = (APPROXIMATE,) if located.approximate else ()
-    return replace(
-        blank,
-        verdict=verdict if doubt is None else Verdict.INCONCLUSIVE,
-        doubt=doubt,
-        note=note,
-        estimate=rounded(located.interval.estimate),
-        interval=(low, high),
-        method=located.method,
-        flags=flags if flag is None else (*flags, flag),
-    )
+def _clipped(interval: Interval, least: float, greatest: float) -> Interval:
+    return replace(interval, low=max(interval.low, least), high=min(interval.high, greatest))
+
+
+def _unsettled(question: Question, located: Located, n: int) -> Doubt | None:
+    """Why so few values, as they turned out, have no interval."""
+    noun = "block" if question.paired else "repeat"
+    if located.method == HULL and n < SMALLEST_N_FOR_HULL:
+        return too_few(SMALLEST_N_FOR_HULL, n, noun, condition=f" where the CV is above {SKEWED_CV}")
+    if question.anytime and math.isinf(located.interval.high):
+        detail = f"{plural(n, noun)} bound nothing where every look counts at {question.confidence:.6g}"
+        return Reason.N_TOO_SMALL, detail
+    return None
+
+
+def _doubt(question: Question, runs: list[Run]) -> Doubt | None:
+    """Why the interval may not be believed: values that are too few and too alike."""
+    if question.exact and _is_share(question, runs):
+        return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
+    return too_coarse(question, runs)
 
 
 def _is_share(question: Question, runs: list[Run]) -> bool:
@@ -149,16 +160,11 @@ def _is_share(question: Question, runs: list[Run]) -> bool:
     return found <= {0.0, question.scale} and (len(found) > 1 or between)
 
 
-def _doubt(question: Question, runs: list[Run], verdict: Verdict) -> Doubt | None:
-    """Why the interval may not be believed: too few distinct values, or a trend."""
-    if not question.exact and any(too_few_values(run.values, run.magnitude) for run in runs):
-        return Reason.RESOLUTION, "fewer than 3 distinct values, of a metric that is not exact"
-    if question.exact and _is_share(question, runs):
-        return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
+def _drift(question: Question, runs: list[Run]) -> Drift | None:
     trend = drifting([run.values for run in runs])
     if trend is None:
         return None
     least, greatest = extremes(runs)
-    if is_logarithmic(question):
+    if question.is_logarithmic:
         least, greatest = intervals.exponential(least), intervals.exponential(greatest)
-    return None if all_inside(question, verdict, least, greatest) else (Reason.DRIFT, trend.describe())
+    return Drift(trend, least, greatest)

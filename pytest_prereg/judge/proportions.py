@@ -1,16 +1,19 @@
-"""Findings on a proportion of repeats: Clopper-Pearson, with failures and timeouts among the repeats."""
+"""Findings on a proportion: of repeats, failures and timeouts among them, or of trials inside repeats."""
 
 from __future__ import annotations
 
+import functools
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pytest_prereg.judge.findings import Finding, place, rounded, straddled, too_few
-from pytest_prereg.judge.intervals import Interval, clopper_pearson
-from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.judge.clusters import korn_graubard
+from pytest_prereg.judge.findings import APPROXIMATE, Finding, conclude, plural, too_few
+from pytest_prereg.judge.fitness import SMALLEST_N, blank_finding
+from pytest_prereg.judge.intervals import Interval, clopper_pearson, mapped
+from pytest_prereg.judge.model import Reason
 from pytest_prereg.registry.regions import contains, scaled
 
 if TYPE_CHECKING:
@@ -20,29 +23,42 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.regions import Region, Span
 
 METHOD = "Clopper-Pearson"
+CLUSTERED = "Korn-Graubard"
 LARGEST_N = 2000
 """How far :func:`needed_n` looks."""
 _AROUND = 2
 
 
 def find_proportion(question: Question, readings: list[Reading]) -> Finding:
-    """The finding on the proportion of repeats in which the quantity is 1."""
-    n, confidence = len(readings), question.confidence
-    repeats = tuple([reading.repeat.id for reading in readings])
-    blank = Finding(level=confidence, method=METHOD, n=n, repeats=repeats)
-    if not n:
+    """The finding on the proportion of repeats in which the quantity is 1, or of successes among trials."""
+    if question.divisor is not None:
+        return _find_clustered(question, readings)
+    blank = blank_finding(question, [readings], METHOD)
+    if not readings:
         return replace(blank, doubt=too_few(1, 0))
     successes = int(math.fsum([reading.low for reading in readings]))
-    interval = interval_of(successes, n, confidence)
-    low, high = rounded(question.scale * interval.low), rounded(question.scale * interval.high)
-    verdict = place(question, low, high)
-    return replace(
-        blank,
-        verdict=verdict,
-        doubt=_undecided(question, n, low, high) if verdict is Verdict.INCONCLUSIVE else None,
-        estimate=rounded(question.scale * interval.estimate),
-        interval=(low, high),
+    interval = interval_of(successes, blank.n, question.confidence)
+    short = functools.partial(_out_of_reach, question, blank.n)
+    return conclude(question, blank, _shown(question, interval), short=short)
+
+
+def _find_clustered(question: Question, readings: list[Reading]) -> Finding:
+    """The finding on a proportion of trials, of which each repeat counted its own."""
+    blank = blank_finding(question, [readings], CLUSTERED)
+    if blank.n < SMALLEST_N:
+        return replace(blank, doubt=too_few(SMALLEST_N, blank.n))
+    if cut := sum(reading.cut for reading in readings):
+        return replace(
+            blank, doubt=(Reason.CENSORED, f"{plural(cut, 'timeout')}: trials that were never made")
+        )
+    interval = korn_graubard(
+        [reading.low for reading in readings], [reading.divisor for reading in readings], question.confidence
     )
+    return conclude(question, replace(blank, flags=(APPROXIMATE,)), _shown(question, interval))
+
+
+def _shown(question: Question, interval: Interval) -> Interval:
+    return mapped(interval, lambda share: question.scale * share)
 
 
 @lru_cache(maxsize=4096)
@@ -72,11 +88,11 @@ def needed_n(region: Region, confidence: float) -> int | None:
     return next((n for n in range(1, LARGEST_N + 1) if reachable(region, n, confidence)), None)
 
 
-def _undecided(question: Question, n: int, low: float, high: float) -> Doubt:
-    """Too few repeats for the prediction ever to be supported, or a plain straddle."""
+def _out_of_reach(question: Question, n: int) -> Doubt | None:
+    """Why so few repeats could never have supported the prediction."""
     predicts = as_share(question.predicts, question.scale)
     if reachable(predicts, n, question.confidence):
-        return straddled(question, low, high)
+        return None
     needed = needed_n(predicts, question.confidence)
     support = f"needs {needed} to support" if needed else "no number of repeats would support it"
     return Reason.N_TOO_SMALL, f"{support}, has {n}"

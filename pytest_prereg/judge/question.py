@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.judge.durations import is_duration
+from pytest_prereg.judge.shares import limits_of
 from pytest_prereg.registry.model import Metric, Node
 from pytest_prereg.registry.regions import Region
 
@@ -46,10 +47,27 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     falsifier: Region
     exact: bool
     duration: bool
+    limits: tuple[float, float] | None
+    """Between which the estimand lies whatever is measured, in the unit shown: 0 and 1 for shares."""
     caps: dict[str, float]
     resolutions: dict[str, float]
     bounds: dict[str, tuple[float, float]]
     """Least and greatest value that is physically possible, by metric."""
+
+    @property
+    def counts_failures(self) -> bool:
+        """Whether a repeat that failed or timed out is one of those counted: a proportion of repeats."""
+        return self.statistic == "proportion" and self.divisor is None
+
+    @property
+    def takes_logs(self) -> bool:
+        """Whether each reading enters as its logarithm."""
+        return self.statistic == "geometric-mean" or self.operator == "exponent"
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether what is averaged across repeats is a logarithm, whose interval is mapped back."""
+        return self.statistic == "geometric-mean"
 
 
 def ask(
@@ -89,6 +107,7 @@ def ask(
         falsifier=falsifier,
         exact=all(metric.exact for metric in metrics),
         duration=is_duration(quantity.node, experiment.metrics),
+        limits=limits_of(prediction, scale),
         caps={metric.name: metric.cap for metric in metrics if metric.cap is not None},
         resolutions={metric.name: metric.resolution for metric in metrics if metric.resolution is not None},
         bounds={name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names},

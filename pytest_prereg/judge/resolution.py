@@ -6,25 +6,37 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pytest_prereg.judge.model import Reason
 from pytest_prereg.registry.quantities import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_prereg.evidence.model import Value
+    from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.judge.question import Question
+    from pytest_prereg.judge.sequences import Run
+    from pytest_prereg.registry.model import Node
 
 _DISTINCT = 3
 _NOISE = 1e-12
 """Relative size of differences that arithmetic alone could have made."""
 
 
-def grain(question: Question, values: Mapping[str, Value]) -> float:
-    """Resolution of the quantity in one repeat: by how much a step of its metrics' resolutions moves it.
+def grain(question: Question, node: Node, values: Mapping[str, Value]) -> float:
+    """Resolution of ``node`` in one repeat: by how much a step of its metrics' resolutions moves it.
 
-    Steps of several metrics are added, the worst case. Infinite where the quantity has no value a step away.
+    In the unit of ``node``. Steps of several metrics are added, the worst case. Infinite where it has no
+    value a step away.
     """
-    return math.fsum(_step(question, values, name, size) for name, size in question.resolutions.items())
+    return math.fsum(_step(question, node, values, name, size) for name, size in question.resolutions.items())
+
+
+def too_coarse(question: Question, runs: Iterable[Run]) -> Doubt | None:
+    """Why readings that hardly differ decide nothing, unless they are exact."""
+    if not question.exact and any(too_few_values(run.values, run.magnitude) for run in runs):
+        return Reason.RESOLUTION, "fewer than 3 distinct values, of a metric that is not exact"
+    return None
 
 
 def too_few_values(sequence: Sequence[float], magnitude: float) -> bool:
@@ -41,19 +53,15 @@ def widening(size: float, variance: float) -> float:
     return size / 2 if size > 0.5 * math.sqrt(variance) else 0.0
 
 
-def _step(question: Question, values: Mapping[str, Value], name: str, size: float) -> float:
+def _step(question: Question, node: Node, values: Mapping[str, Value], name: str, size: float) -> float:
     try:
         above, below = (
-            evaluate(
-                question.node,
-                {**values, "completed": 1.0, name: _shifted(values[name], by)},
-                question.constants,
-            )
+            evaluate(node, {**values, name: _shifted(values[name], by)}, question.constants)
             for by in (size / 2, -size / 2)
         )
     except (ArithmeticError, ValueError):
         return math.inf
-    return abs(above - below) * question.scale
+    return abs(above - below)
 
 
 def _shifted(value: Value, by: float) -> Value:

@@ -33,6 +33,9 @@ class Reading(msgspec.Struct, frozen=True):
     """Timeouts and samples at a metric's cap that it holds."""
     grain: float = 0.0
     """Resolution of the quantity; 0 where no metric declares one."""
+    divisor: float = 1.0
+    """Value of the denominator, or number of trials, where there is one."""
+    divisor_grain: float = 0.0
 
 
 class Sample(msgspec.Struct, kw_only=True, frozen=True):
@@ -57,7 +60,7 @@ def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample
             sample.kept.append(_measured(question, repeat))
         elif repeat.outcome in SET_ASIDE:
             _set_aside(question, repeat, sample)
-        elif question.statistic == "proportion" and repeat.outcome in (Outcome.TIMEOUT, Outcome.TASK_FAILED):
+        elif question.counts_failures and repeat.outcome in (Outcome.TIMEOUT, Outcome.TASK_FAILED):
             sample.kept.append(_failed(question, repeat))
         elif repeat.outcome is Outcome.TIMEOUT:
             low = math.inf if question.duration else -math.inf
@@ -65,15 +68,19 @@ def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample
     return sample
 
 
-def in_blocks(readings: Sequence[Reading], arms: Sequence[str]) -> list[tuple[Reading, Reading]]:
-    """Pairs of the two arms by block, in run order; a block that misses an arm is dropped whole."""
-    left, right = (
+def in_blocks(readings: Sequence[Reading], arms: Sequence[str]) -> list[tuple[Reading, ...]]:
+    """The readings of all arms, block by block in run order; a block that misses an arm is dropped whole."""
+    first, *others = (
         {block_of(reading.repeat): reading for reading in readings if reading.repeat.arm == arm}
         for arm in arms
     )
-    if len(left) + len(right) < len(readings):
+    if len(first) + sum(map(len, others)) < len(readings):
         _refuse_double_blocks(readings)
-    return [(reading, right[block]) for block, reading in left.items() if block in right]
+    return [
+        (reading, *[other[block] for other in others])
+        for block, reading in first.items()
+        if all(block in other for other in others)
+    ]
 
 
 def block_of(repeat: RecordedRepeat) -> int:
@@ -99,19 +106,38 @@ def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> No
 
 
 def _reading(question: Question, repeat: RecordedRepeat, completed: float) -> Reading:
-    values = repeat.values
-    value = evaluate(question.node, {**values, "completed": completed}, question.constants)
+    values = {**repeat.values, "completed": completed}
+    value = evaluate(question.node, values, question.constants)
+    if question.statistic == "proportion":
+        return _counted(question, repeat, value, values)
+    value *= question.scale
     if not math.isfinite(value):
         raise ValueError(f"it is {value}")
-    if question.statistic == "proportion":
-        if value not in (0.0, 1.0):
-            raise ValueError(f"a proportion counts 0 and 1, and it is {value:g}")
-        return Reading(repeat, value, value)
-    value *= question.scale
-    size = grain(question, values) if question.resolutions else 0.0
+    size = grain(question, question.node, values) * question.scale if question.resolutions else 0.0
     if question.caps and (cut := _capped(question, values)):
         return Reading(repeat, value if question.duration else -math.inf, math.inf, cut, size)
-    return Reading(repeat, value, value, 0, size)
+    if question.divisor is None:
+        return Reading(repeat, value, value, 0, size)
+    divisor = evaluate(question.divisor, values, question.constants)
+    if not math.isfinite(divisor):
+        raise ValueError(f"its denominator is {divisor}")
+    divisor_size = grain(question, question.divisor, values) if question.resolutions else 0.0
+    return Reading(repeat, value, value, 0, size, divisor, divisor_size)
+
+
+def _counted(
+    question: Question, repeat: RecordedRepeat, successes: float, values: dict[str, Value]
+) -> Reading:
+    """Whether the repeat is a success, or how many it counted among its trials."""
+    if question.divisor is None:
+        if successes not in (0.0, 1.0):
+            raise ValueError(f"a proportion counts 0 and 1, and it is {successes:g}")
+        return Reading(repeat, successes, successes)
+    trials = evaluate(question.divisor, values, question.constants)
+    if trials < 1 or not 0 <= successes <= trials or successes % 1 or trials % 1:
+        what = "successes are a whole number up to that of the trials, which is 1 or more"
+        raise ValueError(f"{what}, and they are {successes:g} of {trials:g}")
+    return Reading(repeat, successes, successes, divisor=trials)
 
 
 def _capped(question: Question, values: dict[str, Value]) -> int:

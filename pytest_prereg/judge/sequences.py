@@ -26,23 +26,20 @@ class Run(NamedTuple):
 
 def columns_of(question: Question, readings: list[Reading]) -> list[list[Reading]]:
     """The readings of each arm; aligned by block, and of whole blocks only, where they are paired."""
-    if question.paired:
-        pairs = in_blocks(readings, question.arms)
-        return [[pair[0] for pair in pairs], [pair[1] for pair in pairs]]
-    if question.operator is None:
+    if len(question.arms) == 1:
         return [readings]
+    if question.paired:
+        blocks = in_blocks(readings, question.arms)
+        return [[block[place] for block in blocks] for place in range(len(question.arms))]
     return [[reading for reading in readings if reading.repeat.arm == arm] for arm in question.arms]
 
 
-def is_logarithmic(question: Question) -> bool:
-    """Whether the working scale is the logarithm."""
-    return question.statistic == "geometric-mean"
-
-
 def runs_of(question: Question, columns: list[list[Reading]]) -> list[Run]:
-    """One run for one arm or for block contrasts, two for two arms without blocks."""
-    runs = [_run(question, column) for column in columns]
-    return [_differences(*runs)] if question.paired else runs
+    """One run for one arm or for one number a block, else one of each arm."""
+    runs = [run_of(question, column) for column in columns]
+    if question.points:
+        return [_reduced(question, runs)]
+    return [difference(*runs)] if question.paired else runs
 
 
 def extremes(runs: Sequence[Run]) -> tuple[float, float]:
@@ -54,10 +51,11 @@ def extremes(runs: Sequence[Run]) -> tuple[float, float]:
     return min(first) - max(second), max(first) - min(second)
 
 
-def _run(question: Question, column: list[Reading]) -> Run:
+def run_of(question: Question, column: list[Reading]) -> Run:
+    """The readings of one arm on the working scale."""
     grain = 0.0
     values = [reading.low for reading in column]
-    if is_logarithmic(question):
+    if question.takes_logs:
         if question.resolutions:
             grain = max(reading.grain / reading.low for reading in column)
         values = [math.log(value) for value in values]
@@ -67,6 +65,21 @@ def _run(question: Question, column: list[Reading]) -> Run:
     return Run(values, max(map(abs, values)), grain)
 
 
-def _differences(left: Run, right: Run) -> Run:
+def difference(left: Run, right: Run) -> Run:
+    """``left - right``, block by block."""
     values = [a - b for a, b in zip(left.values, right.values, strict=True)]
     return Run(values, max(left.magnitude, right.magnitude), left.grain + right.grain)
+
+
+def _reduced(question: Question, runs: list[Run]) -> Run:
+    """One number a block: the least of its points, or on logarithms their mean."""
+    arms = len(question.points[0])
+    points = [runs[first : first + arms] for first in range(0, len(runs), arms)]
+    singles = [difference(*point) if question.operator else point[0] for point in points]
+    blocks = zip(*[single.values for single in singles], strict=True)
+    if question.reduction == "min":
+        values = [min(block) for block in blocks]
+    else:
+        values = [math.fsum(block) / len(block) for block in blocks]
+    magnitude, grain = (max(parts) for parts in zip(*[single[1:] for single in singles], strict=True))
+    return Run(values, magnitude, grain)

@@ -1,0 +1,54 @@
+"""Whether readings can have an interval at all: enough of them, nothing cut off, logarithms where taken.
+
+For every estimand that rests on a t or a chi-square distribution.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pytest_prereg.judge.censoring import cut_off, untested_tail
+from pytest_prereg.judge.findings import Finding, too_few
+from pytest_prereg.judge.model import Reason
+
+if TYPE_CHECKING:
+    from pytest_prereg.judge.findings import Doubt
+    from pytest_prereg.judge.question import Question
+    from pytest_prereg.judge.samples import Reading
+
+SMALLEST_N = 3
+
+
+def blank_finding(question: Question, columns: list[list[Reading]], method: str) -> Finding:
+    """A finding without numbers on these readings; n is the smaller arm's."""
+    return Finding(
+        level=question.confidence,
+        method=method,
+        n=min(map(len, columns)),
+        repeats=tuple([reading.repeat.id for column in columns for reading in column]),
+    )
+
+
+def unfit(question: Question, columns: list[list[Reading]], n: int) -> Doubt | None:
+    """Why these readings have no interval at all."""
+    if n < SMALLEST_N:
+        per_arm = " per arm" if len(columns) > 1 and not question.paired else ""
+        return too_few(SMALLEST_N, n, "block" if question.paired else "repeat", per_arm)
+    readings = [reading for column in columns for reading in column]
+    if question.takes_logs:
+        for reading in readings:
+            if reading.low <= 0 and not reading.cut:
+                detail = f"repeat {reading.repeat.id} is {reading.low:.10g}, which has no logarithm"
+                return Reason.UNBOUNDED, detail
+    return cut_off(question, readings)
+
+
+def described(question: Question, blank: Finding, method: str, flags: tuple[str, ...]) -> Finding:
+    """``blank`` with the method and flags of its interval, and what was never seen to be cut off."""
+    tail = untested_tail(question, len(blank.repeats))
+    if tail is None:
+        return blank if method == blank.method and not flags else replace(blank, method=method, flags=flags)
+    flag, note = tail
+    return replace(blank, method=method, flags=(*flags, flag), note=note)
