@@ -165,7 +165,8 @@ class Campaign:
         bound = self.bound(experiment)
         source = self.state.source(experiment)
         opened = (one for one in every if not one.complete and one.seed and serves(one, bound))
-        started = next((one for one in opened if is_current(one, source, bound)), None)
+        versions = self.state.subject(experiment), self.state.data(experiment)
+        started = next((one for one in opened if is_current(one, source, bound, versions)), None)
         planned = sum((experiment.planned or {}).values())
         if started is not None:
             return Due(
@@ -234,6 +235,8 @@ class Campaign:
             pairing=experiment.pairing,
             seed=due.series.seed if due.series else seed_base(digests, due.number),
             source=state.source(experiment),
+            subject=state.subject(experiment),
+            data=state.data(experiment),
             predictions=due.predictions,
             head=repository.head() if repository else None,
             dirty=repository.dirty() if repository else None,

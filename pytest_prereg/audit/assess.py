@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +24,19 @@ from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, 
 from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed
 from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.subjects import data_digest, subject_digest
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_prereg.evidence.model import Header, Series
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.model import Experiment, Prediction, Study
+
+    Digest = Callable[[Study, Experiment], str | None]
+
+MIXED = "its sessions measured different versions of the subject, or read different data"
 
 
 class StudyState:
@@ -44,7 +50,7 @@ class StudyState:
         self.lock = lock_of(study)
         self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}
         self.constants = {name: table.value for name, table in study.constants.items()}
-        self._sources: dict[str, str | None] = {}
+        self._files_digested: dict[tuple[Digest, str], str | None] = {}
         self.reread()
 
     def reread(self) -> None:
@@ -70,12 +76,36 @@ class StudyState:
         return grade_all(self.repository, self.study, self.digests, evidence)
 
     def source(self, experiment: Experiment) -> str | None:
-        """Source digest of an experiment, ``None`` for one that is fed by import."""
-        if experiment.id not in self._sources:
-            self._sources[experiment.id] = (
-                source_digest(self.study, experiment) if experiment.kind != "import" else None
-            )
-        return self._sources[experiment.id]
+        """Source digest of an experiment, ``None`` for one that is fed by import.
+
+        Raises:
+            StudyError: its subject or its data are not there.
+        """
+        return self._once(source_digest, experiment)
+
+    def subject(self, experiment: Experiment) -> str | None:
+        """Digest of what an experiment measures, ``None`` where it declares nothing or is fed by import.
+
+        Raises:
+            StudyError: it is not there.
+        """
+        return self._once(subject_digest, experiment)
+
+    def data(self, experiment: Experiment) -> str | None:
+        """Digest of what an experiment reads, ``None`` where it declares nothing or is fed by import.
+
+        Raises:
+            StudyError: it is not there.
+        """
+        return self._once(data_digest, experiment)
+
+    def _once(self, digest: Digest, experiment: Experiment) -> str | None:
+        """Take a digest of an experiment's files once, if there are any that it runs."""
+        key = digest, experiment.id
+        if key not in self._files_digested:
+            runs = experiment.kind != "import"
+            self._files_digested[key] = digest(self.study, experiment) if runs else None
+        return self._files_digested[key]
 
     def has_committed_code(self, experiment: str) -> bool:
         """Return whether HEAD has the module that the experiment's function is in."""
@@ -204,7 +234,7 @@ class StudyState:
         self, prediction: Prediction, series: Series, terms: Terms, altered: Sequence[Problem]
     ) -> Judgement:
         """Judge a series; two branches that used its number must agree on the verdict."""
-        integrity = altered[0].message if altered else None
+        integrity = altered[0].message if altered else MIXED if series.mixed_subject else None
         judgement = self._reading(prediction, series, terms, integrity)
         others = readings(
             self.study.experiments[prediction.experiment], self.files[prediction.experiment], series
@@ -259,12 +289,18 @@ class StudyState:
         self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
     ) -> tuple[str, ...]:
         every = self.series[prediction.experiment]
-        source = self.source(self.study.experiments[prediction.experiment])
-        of_series = remarks.of_series(prediction, series, every, source) if series else []
+        now = [self._now(digest, prediction) for digest in (self.source, self.subject) if series]
+        of_series = remarks.of_series(prediction, series, every, *now) if series else []
         experiments = self.measured_in.get(prediction.id, set())
         of_registration = remarks.of_registration(prediction, self.entry(prediction), experiments)
         of_judgement = judgement.flags if judgement else ()
         return tuple(dict.fromkeys((*of_judgement, *of_series, *order.flags, *of_registration)))
+
+    def _now(self, digest: Callable[[Experiment], str | None], prediction: Prediction) -> str | None:
+        """A digest, or ``None``: a verdict stands, though the files that it is about are no longer here."""
+        with suppress(StudyError):
+            return digest(self.study.experiments[prediction.experiment])
+        return None
 
     def _references(self, prediction: Prediction) -> list[EvidenceRef]:
         series = self.deciding(prediction)

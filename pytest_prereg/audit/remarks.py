@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def of_series(
-    prediction: Prediction, deciding: Series, every: Sequence[Series], source: str | None
+    prediction: Prediction,
+    deciding: Series,
+    every: Sequence[Series],
+    source: str | None,
+    subject: str | None = None,
 ) -> list[str]:
     """Remarks on the evidence of the deciding series, and on what was there to be read before it began.
 
@@ -24,7 +28,8 @@ def of_series(
         prediction: Whose verdict it is.
         deciding: The series that it rests on.
         every: All series of the experiment.
-        source: Digest of the experiment's code as it is now.
+        source: Digest of the experiment's code and data as they are now; ``None`` where they are gone.
+        subject: Digest of its subject as it is now; ``None`` where it is gone, or none is declared.
     """
     earlier = [one for one in every if one.number < deciding.number]
     remarks = {
@@ -35,6 +40,7 @@ def of_series(
         "abandoned series": any(not one.complete for one in earlier),
         "earlier data": any(one.complete for one in earlier),
         "earlier code": deciding.source is not None and deciding.source != source,
+        "earlier subject": deciding.subject is not None and deciding.subject != subject,
     }
     return [remark for remark, holds in remarks.items() if holds]
 

@@ -67,7 +67,9 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     known: dict[str, str] = {}
     """Digest of every session file of the study that was there, up to its last whole line, by path."""
     subject: str | None = None
+    """Digest of the experiment's subject; ``None`` where it declares none, and for an import."""
     data: str | None = None
+    """Digest of the experiment's data; ``None`` where it declares none, and for an import."""
     imported: dict[str, Any] | None = None
     """For imports: name, format and digest of the file they came from."""
 
@@ -164,3 +166,9 @@ class Series(msgspec.Struct, kw_only=True, frozen=True):
     """Registration digests that every file of the series binds."""
     sessions: tuple[str, ...]
     """File names, in order of creation."""
+    subject: str | None = None
+    """Digest of what was measured, where the experiment declares it."""
+    data: str | None = None
+    """Digest of the files that were read, where the experiment declares them."""
+    mixed_subject: bool = False
+    """Sessions measured different subjects, or read different data: what they have is no one series."""

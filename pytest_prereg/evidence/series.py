@@ -57,6 +57,9 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         seed=first.seed,
         predictions=_common([header.predictions for header in headers]),
         sessions=tuple(file.path.name for _, file in sessions),
+        subject=first.subject,
+        data=first.data,
+        mixed_subject=len({(each.subject, each.data) for each in headers if each.origin == "measured"}) > 1,
     )
 
 
@@ -147,12 +150,25 @@ def readings(experiment: Experiment, files: Iterable[SessionFile], series: Serie
     ]
 
 
-def is_current(series: Series, source: str | None, predictions: Mapping[str, str]) -> bool:
+def is_current(
+    series: Series,
+    source: str | None,
+    predictions: Mapping[str, str],
+    versions: tuple[str | None, str | None] | None = None,
+) -> bool:
     """Return whether ``series`` can be continued with this ``source`` digest and these registration digests.
 
     An incomplete series that can't is abandoned. A prediction that only one side knows abandons nothing: it
     was registered later, or withdrawn.
+
+    Args:
+        series: What earlier sessions have.
+        source: Digest of the experiment's code; ``None`` where none will be run.
+        predictions: Registration digests by prediction.
+        versions: Digests of the experiment's subject and data; ``None`` where neither will be used.
     """
+    if versions is not None and (series.subject, series.data) != versions:
+        return False
     if series.source is not None and source is not None and series.source != source:
         return False
     return all(predictions.get(name, bound) == bound for name, bound in series.predictions.items())

@@ -156,7 +156,7 @@ class _Session:
         self.machine = machine_class(header.environment)
         self.used = _used_metrics(study, experiment)
         measured = header.origin == "measured"
-        self.watch = SourceWatch(study, experiment, header.source) if measured else None
+        self.watch = SourceWatch(study, experiment, header) if measured else None
 
     def remember(self, series: Series | None, files: Iterable[SessionFile]) -> None:
         """Take in what earlier sessions of the series did."""

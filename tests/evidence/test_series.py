@@ -219,6 +219,55 @@ class TestWhichSeries:
 
         assert is_current(series, source, predictions) is fits
 
+    @pytest.mark.parametrize(
+        ("versions", "fits"),
+        [
+            (("sha256:a", "sha256:d"), True),
+            (("sha256:b", "sha256:d"), False),
+            (("sha256:a", "sha256:e"), False),
+            ((None, "sha256:d"), False),
+            ((None, None), False),
+            (None, True),
+        ],
+    )
+    def test_another_subject_or_other_data_abandon_it(self, versions, fits):
+        (series,) = assemble(GATE, [self.incomplete("a", 1, subject="sha256:a", data="sha256:d")])
+
+        assert is_current(series, "sha256:50ce", {}, versions) is fits
+
+    def test_one_that_names_no_subject_goes_on_where_none_is_declared(self):
+        (series,) = assemble(GATE, [self.incomplete("a", 1)])
+
+        assert is_current(series, "sha256:50ce", {}, (None, None))
+        assert not is_current(series, "sha256:50ce", {}, ("sha256:a", None))
+
+
+class TestSubject:
+    """Whose repeats a series has is what its first header says, and all others must agree."""
+
+    def series(self, *headers):
+        files = [session(f"{index}", *attempt(index), **header) for index, header in enumerate(headers, 1)]
+        return assemble(GATE, files)[0]
+
+    def test_it_is_that_of_the_first_session(self):
+        series = self.series({"subject": "a", "data": "d"}, {"subject": "b", "data": "d"})
+        assert (series.subject, series.data) == ("a", "d")
+
+    @pytest.mark.parametrize(
+        ("headers", "mixed"),
+        [
+            ([{}, {}], False),
+            ([{"subject": "a"}, {"subject": "a"}], False),
+            ([{"subject": "a"}, {"subject": "b"}], True),
+            ([{"subject": "a"}, {}], True),
+            ([{"data": "d"}, {"data": "e"}], True),
+            ([{"subject": "a"}, {"origin": "imported"}], False),
+            ([{"subject": "a"}, {"origin": "imported"}, {"subject": "b"}], True),
+        ],
+    )
+    def test_sessions_that_disagree_are_told(self, headers, mixed):
+        assert self.series(*headers).mixed_subject is mixed
+
 
 class TestEvidenceDigest:
     def series(self, *lines):

@@ -13,11 +13,13 @@ from pytest_prereg.errors import MeasureError
 from pytest_prereg.evidence.model import Finished, Footer, Header, Outcome, Started
 from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import SessionWriter, read_session
+from pytest_prereg.measure import source_watch
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.loop import measure, schedule
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
 from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.subjects import data_digest, subject_digest
 from pytest_prereg.registry.tables import RepeatsTable
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ class Bench:
             pairing="block",
             seed=seed_base(["sha256:a"], 1),
             source=source_digest(self.study, self.experiment),
+            subject=subject_digest(self.study, self.experiment),
+            data=data_digest(self.study, self.experiment),
             predictions={},
             head=None,
             dirty=None,
@@ -150,6 +154,65 @@ def test_code_that_changes_meanwhile_ends_the_session(bench, old, new, kept):
         assert 'PR103: the code of experiment "lab" changed while it was measured' in str(bench.error)
         assert lines[-1].ended == "failed"
         assert bench.series().faults == (lines[2].repeat,)
+
+
+@pytest.mark.parametrize("key", ["subject", "data"])
+class TestFilesThatChangeMeanwhile:
+    """A series is of one subject, and of one set of data."""
+
+    def run(self, bench, key, *answers):
+        table = replace(bench.experiment.table, **{key: ["kernel*.py"]})
+        bench.experiment = replace(bench.experiment, table=table)
+        bench.lines = bench.run(Script(*answers), header=bench.header())
+
+    def test_it_ends_the_session(self, bench, key):
+        kernel = bench.laboratory.folder / "kernel.py"
+        kernel.write_text("SIZE = 1")
+        self.run(bench, key, OK, lambda _: kernel.write_text("SIZE = 20") and OK)
+
+        assert len(finished(bench.lines)) == 1
+        assert f'PR103: the {key} of experiment "lab" changed while it was measured' in str(bench.error)
+        assert ("amend" in str(bench.error)) is (key == "data")
+        assert bench.lines[-1].ended == "failed"
+
+    def test_a_file_that_a_glob_matches_only_now_does_so_too(self, bench, key):
+        kernel = bench.laboratory.folder / "kernel.py"
+        kernel.write_text("SIZE = 1")
+        second = kernel.with_name("kernel_2.py")
+        self.run(bench, key, OK, OK, lambda _: second.write_text("SIZE = 2") and OK)
+
+        assert len(finished(bench.lines)) == 2
+        assert f"the {key} of" in str(bench.error)
+
+    def test_so_does_one_that_is_gone(self, bench, key):
+        kernel = bench.laboratory.folder / "kernel.py"
+        kernel.write_text("SIZE = 1")
+        self.run(bench, key, OK, lambda _: kernel.unlink() or OK)
+
+        assert len(finished(bench.lines)) == 1
+        assert f"the {key} of" in str(bench.error)
+
+    def test_one_that_is_only_touched_does_not(self, bench, key):
+        kernel = bench.laboratory.folder / "kernel.py"
+        kernel.write_text("SIZE = 1")
+        self.run(bench, key, OK, lambda _: kernel.touch() or OK)
+
+        assert bench.error is None
+        assert len(finished(bench.lines)) == 6
+
+
+def test_nothing_is_looked_at_again_while_no_file_changes(bench, monkeypatch):
+    (bench.laboratory.folder / "kernel.py").write_text("SIZE = 1")
+    table = replace(bench.experiment.table, subject=["kernel.py"], data=["kernel.py"])
+    bench.experiment = replace(bench.experiment, table=table)
+    header = bench.header()
+    taken = []
+    digest = source_watch.source_digest
+    monkeypatch.setattr(source_watch, "source_digest", lambda *args: taken.append(1) or digest(*args))
+    bench.run(Script(), header=header)
+
+    assert bench.error is None
+    assert len(taken) == 1
 
 
 def test_arms_of_a_block_share_a_seed_and_blocks_do_not(bench):
