@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_prereg.judge.clusters import korn_graubard as korn_graubard
+    from pytest_prereg.judge.contrasts import confidence_of_pairs as confidence_of_pairs
+    from pytest_prereg.judge.contrasts import confidence_of_steps as confidence_of_steps
+    from pytest_prereg.judge.contrasts import largest_difference as largest_difference
+    from pytest_prereg.judge.contrasts import smallest_step as smallest_step
     from pytest_prereg.judge.design import DesignReport as DesignReport
     from pytest_prereg.judge.design import check_design as check_design
     from pytest_prereg.judge.drift import Trend as Trend
     from pytest_prereg.judge.drift import mann_kendall as mann_kendall
+    from pytest_prereg.judge.gradients import gradient as gradient
     from pytest_prereg.judge.intervals import Interval as Interval
     from pytest_prereg.judge.intervals import clopper_pearson as clopper_pearson
     from pytest_prereg.judge.intervals import log_t as log_t
@@ -34,20 +39,26 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.order_statistics import smallest_n_for_quantile as smallest_n_for_quantile
     from pytest_prereg.judge.order_statistics import wilks_n as wilks_n
     from pytest_prereg.judge.order_statistics import wilks_n_two_sided as wilks_n_two_sided
+    from pytest_prereg.judge.power import inner_count as inner_count
     from pytest_prereg.judge.power import n_for_power_t as n_for_power_t
     from pytest_prereg.judge.power import power_t as power_t
+    from pytest_prereg.judge.propagation import Propagated as Propagated
+    from pytest_prereg.judge.propagation import propagate as propagate
     from pytest_prereg.judge.ratios import fieller as fieller
     from pytest_prereg.judge.ratios import paired_fieller as paired_fieller
     from pytest_prereg.judge.ratios import unpaired_fieller as unpaired_fieller
     from pytest_prereg.judge.sequential import t_mixture_e_value as t_mixture_e_value
     from pytest_prereg.judge.sequential import t_mixture_interval as t_mixture_interval
+    from pytest_prereg.judge.slopes import log_log_slope as log_log_slope
     from pytest_prereg.judge.spreads import chi_square_sd as chi_square_sd
     from pytest_prereg.judge.verdicts import judge as judge
 
 _HOME = {
     "clusters": ("korn_graubard",),
+    "contrasts": ("confidence_of_pairs", "confidence_of_steps", "largest_difference", "smallest_step"),
     "design": ("DesignReport", "check_design"),
     "drift": ("Trend", "mann_kendall"),
+    "gradients": ("gradient",),
     "intervals": (
         "Interval",
         "clopper_pearson",
@@ -64,9 +75,11 @@ _HOME = {
     ),
     "model": ("Judgement", "Reason", "Verdict"),
     "order_statistics": ("coverage", "ranks", "smallest_n_for_quantile", "wilks_n", "wilks_n_two_sided"),
-    "power": ("n_for_power_t", "power_t"),
+    "power": ("inner_count", "n_for_power_t", "power_t"),
+    "propagation": ("Propagated", "propagate"),
     "ratios": ("fieller", "paired_fieller", "unpaired_fieller"),
     "sequential": ("t_mixture_e_value", "t_mixture_interval"),
+    "slopes": ("log_log_slope",),
     "spreads": ("chi_square_sd",),
     "verdicts": ("judge",),
 }
