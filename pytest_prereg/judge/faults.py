@@ -29,3 +29,8 @@ def arm_of(repeat: str) -> str:
     """The arm in a repeat id; empty where the experiment has one unnamed arm."""
     parts = repeat.split("/")
     return parts[2] if len(parts) >= _PARTS_WITH_ARM else ""
+
+
+def index_of(repeat: str) -> int:
+    """The index, from 1, in a repeat id."""
+    return int(repeat.rsplit("/", 1)[1])

@@ -57,3 +57,5 @@ class Judgement(msgspec.Struct, kw_only=True, frozen=True):
     flags: tuple[str, ...]
     repeats: tuple[str, ...]
     """Ids of the repeats used."""
+    set_aside: tuple[str, ...] = ()
+    """Ids of the invalid and excluded repeats, in run order."""

@@ -1,33 +1,27 @@
-"""The verdict on one prediction from one complete series: where the interval lies, and what may forbid it."""
+"""The verdict on one prediction from one series: where the interval lies, and what may forbid it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
-from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.judge.faults import too_many_faults
-from pytest_prereg.judge.finders import find
-from pytest_prereg.judge.findings import plural
-from pytest_prereg.judge.instruments import UNSTATED, are_unstated
+from pytest_prereg.judge.conclusions import Case, conclude
+from pytest_prereg.judge.exclusions import NONE, choices, disagreement, when
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.judge.question import ask
-from pytest_prereg.judge.samples import SET_ASIDE, read_sample
-from pytest_prereg.judge.scope import out_of_scope
+from pytest_prereg.judge.obstacles import against
+from pytest_prereg.judge.stopping import Look, course_of, looks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_prereg.evidence.model import RecordedRepeat, Series
-    from pytest_prereg.judge.findings import Doubt, Finding
-    from pytest_prereg.judge.question import Question
-    from pytest_prereg.judge.samples import Reading, Sample
-    from pytest_prereg.registry.model import Experiment, Prediction
+    from pytest_prereg.judge.findings import Doubt
+    from pytest_prereg.judge.stopping import Course
+    from pytest_prereg.registry.model import Experiment, Prediction, Stopping
     from pytest_prereg.registry.regions import Region
 
 _NO_CONSTANTS: Mapping[str, float] = {}
-_ORDER = {reason: rank for rank, reason in enumerate(Reason)}
 
 
 def judge(
@@ -40,19 +34,24 @@ def judge(
     scale: float = 1.0,
     constants: Mapping[str, float] = _NO_CONSTANTS,
     obstacles: Sequence[Doubt] = (),
+    confidence: float | None = None,
 ) -> Judgement:
-    """Judge ``prediction`` from a complete ``series`` of its ``experiment``.
+    """Judge ``prediction`` from a ``series`` of its ``experiment`` that is at its end.
+
+    Under a stopping rule the first decisive look is final, and what came after it changes nothing. A series
+    that ended before any look decided is inconclusive, ``n-too-small``.
 
     Args:
         prediction: What was claimed.
         experiment: The experiment as registered.
-        series: Settled repeats; the caller has seen to it that the series is complete.
+        series: Settled repeats; the caller has seen to it that no more will come.
         predicts: The predicted region, in the unit shown.
         falsifier: The falsifying region, in the unit shown.
         scale: Factor from the quantity's natural unit to the one shown.
         constants: Values of the study's constants.
         obstacles: What is known against a verdict from outside the series: its integrity, what it requires,
             the calibration of its instruments, the conditions it was registered for.
+        confidence: Confidence in place of the registered one, for families and conjunctions.
 
     Returns:
         The verdict with its numbers. They are shown with every reason for which they have a meaning.
@@ -60,110 +59,105 @@ def judge(
     Raises:
         JudgeError: A repeat that counts has no finite value, or two repeats claim one place in a block.
     """
-    question = ask(
-        prediction, experiment, predicts=predicts, falsifier=falsifier, scale=scale, constants=constants
-    )
-    repeats = [repeat for repeat in series.repeats if repeat.arm in question.arms]
+    case = Case(prediction, experiment, series, predicts, falsifier, scale, constants, obstacles)
+    repeats = _repeats_of(prediction, series)
+    if experiment.stopping is None:
+        return _weighed(case, repeats, Look(confidence), {})
+    return _stopped(case, _course(case, repeats), experiment.stopping, confidence)[0]
+
+
+def is_final(
+    prediction: Prediction,
+    experiment: Experiment,
+    series: Series,
+    *,
+    predicts: Region,
+    falsifier: Region,
+    scale: float = 1.0,
+    constants: Mapping[str, float] = _NO_CONSTANTS,
+    obstacles: Sequence[Doubt] = (),
+    confidence: float | None = None,
+) -> bool:
+    """Whether no further repeat could change the verdict: a look decided, or every planned repeat is there.
+
+    Takes what :func:`judge` takes, of a series that may still grow, and raises what that raises.
+    """
+    case = Case(prediction, experiment, series, predicts, falsifier, scale, constants, obstacles)
+    if experiment.stopping is None and _planned_by_arm(case) is None:
+        return series.complete
+    course = _course(case, _repeats_of(prediction, series))
+    if course.is_complete or experiment.stopping is None:
+        return course.is_complete
+    return _stopped(case, course, experiment.stopping, confidence)[1]
+
+
+def _repeats_of(prediction: Prediction, series: Series) -> list[RecordedRepeat]:
+    """Return the settled repeats of the arms used, in run order, without any beyond those planned."""
+    arms, planned = prediction.arms, series.planned
+    repeats = [repeat for repeat in series.repeats if repeat.arm in arms]
+    if planned is not None:
+        repeats = [repeat for repeat in repeats if repeat.index <= planned.get(repeat.arm, repeat.index)]
     repeats.sort(key=_position)
-    sample = read_sample(question, repeats)
-    finding = find(question, sample.kept)
-    planned = _planned(question, series)
-    obstacle = _obstacle(question, series, repeats, planned, obstacles)
-    if obstacle is None and (sample.set_aside or sample.without_value):
-        obstacle = _exclusion(question, sample, finding, experiment.table.max_excluded)
-    unstated = series.origin == "measured" and are_unstated(question.metrics, repeats)
-    if unstated:
-        finding = msgspec.structs.replace(finding, flags=(*finding.flags, UNSTATED))
-    return _judgement(question, finding, obstacle, repeats, planned)
+    return repeats
 
 
 def _position(repeat: RecordedRepeat) -> int:
     return repeat.position
 
 
-def _rank(doubt: Doubt) -> int:
-    return _ORDER[doubt[0]]
+def _planned_by_arm(case: Case) -> Mapping[str, int] | None:
+    planned = case.series.planned or case.experiment.planned
+    return planned if planned and all(arm in planned for arm in case.prediction.arms) else None
 
 
-def _planned(question: Question, series: Series) -> int | None:
-    """Repeats registered, the smaller arm's."""
-    if series.planned is None:
-        return None
-    counts = [series.planned[arm] for arm in question.arms if arm in series.planned]
-    return min(counts, default=None)
+def _course(case: Case, repeats: list[RecordedRepeat]) -> Course:
+    planned = _planned_by_arm(case) or dict.fromkeys(case.prediction.arms, len(repeats))
+    paired = case.experiment.pairing == "block" and len(case.prediction.arms) > 1
+    return course_of(repeats, case.prediction.arms, planned, paired=paired)
 
 
-def _obstacle(
-    question: Question,
-    series: Series,
-    repeats: Sequence[RecordedRepeat],
-    planned: int | None,
-    obstacles: Sequence[Doubt],
-) -> Doubt | None:
-    """What keeps the series from deciding, whatever its values are."""
-    if obstacles:
-        return min(obstacles, key=_rank)
-    if differing := out_of_scope(question, repeats):
-        return Reason.SCOPE, differing
-    n = planned if planned is not None else len(repeats) // len(question.arms)
-    if faults := too_many_faults(series.faults, question.arms, n):
-        return (
-            Reason.INFRASTRUCTURE,
-            f"{plural(faults, 'attempt')} lost to infrastructure, of {n} planned repeats",
-        )
-    failed = [repeat.id for repeat in repeats if repeat.outcome is Outcome.TASK_FAILED]
-    if failed and question.statistic != "proportion":
-        return (
-            Reason.TASK_FAILED,
-            f"{plural(len(failed), 'repeat')} failed, first {failed[0]}; none is dropped",
-        )
-    return None
+def _stopped(
+    case: Case, course: Course, stopping: Stopping, confidence: float | None
+) -> tuple[Judgement, bool]:
+    """Return the judgement at the first decisive look, else at the last one reached; and if that is final."""
+    level = case.prediction.confidence if confidence is None else confidence
+    looks = list(looks_of(stopping, course.planned, level))
+    reached = [look for look in looks if look.n is not None and look.n <= course.settled]
+    earlier: dict[Verdict, str] = {}
+    judgement = None
+    for look in reached:
+        judgement = _weighed(case, course.seen_at(look), look, earlier)
+        if judgement.verdict is not Verdict.INCONCLUSIVE:
+            return _told(judgement, look), True
+    if judgement is not None and len(reached) == len(looks):
+        return judgement, True
+    if judgement is None:
+        judgement = _weighed(case, course.repeats, looks[0], earlier)
+    return _cut_short(judgement, course, looks[len(reached)]), course.is_complete
 
 
-def _exclusion(question: Question, sample: Sample, finding: Finding, allowed: int) -> Doubt | None:
-    """Why repeats that were set aside forbid a verdict: it hangs on them, or too many have no value."""
-    lost = len(sample.without_value)
-    if lost > allowed:
-        detail = f"{plural(lost, 'repeat')} set aside without a value, first {sample.without_value[0].id}"
-        return Reason.EXCLUDED, f"{detail}; max-excluded is {allowed}"
-    for readings, names in _with_set_aside(sample):
-        other = find(question, readings).verdict
-        if other is not finding.verdict:
-            return Reason.EXCLUDED, f"{finding.verdict} without {names}, {other} with it"
-    return None
+def _told(judgement: Judgement, look: Look) -> Judgement:
+    """Say when it was decided."""
+    words = f"decided {look.words}"
+    return replace(judgement, detail=f"{words}; {judgement.detail}" if judgement.detail else words)
 
 
-def _with_set_aside(sample: Sample) -> Iterator[tuple[list[Reading], str]]:
-    """The kept readings with each that was set aside, and with all of them."""
-    aside = sample.set_aside
-    choices = [[reading] for reading in aside] + ([aside] if len(aside) > 1 else [])
-    for chosen in choices:
-        readings = sorted([*sample.kept, *chosen], key=lambda reading: reading.repeat.position)
-        yield readings, " and ".join(reading.repeat.id for reading in chosen)
+def _cut_short(judgement: Judgement, course: Course, due: Look) -> Judgement:
+    """Say of a series that ended before a look decided what is missing for the next one."""
+    missing = f"the series ended after {course.settled} of {course.planned} repeats, before it was decided"
+    return against(judgement, (Reason.N_TOO_SMALL, f"{missing}; the next look is {due.words}"))
 
 
-def _judgement(
-    question: Question,
-    finding: Finding,
-    obstacle: Doubt | None,
-    repeats: Sequence[RecordedRepeat],
-    planned: int | None,
+def _weighed(
+    case: Case, repeats: Sequence[RecordedRepeat], look: Look, earlier: dict[Verdict, str]
 ) -> Judgement:
-    reason, detail = obstacle or finding.doubt or (None, finding.note)
-    hidden = reason is Reason.TASK_FAILED  # an interval of the survivors would say what the failures do not
-    return Judgement(
-        prediction=question.prediction,
-        verdict=finding.verdict if reason is None else Verdict.INCONCLUSIVE,
-        reason=reason,
-        detail=detail,
-        estimate=None if hidden else finding.estimate,
-        interval=None if hidden else finding.interval,
-        confidence=finding.level,
-        method=finding.method,
-        statistic=question.statistic,
-        n=finding.n,
-        planned=planned,
-        excluded=sum(repeat.outcome in SET_ASIDE for repeat in repeats),
-        flags=finding.flags,
-        repeats=finding.repeats,
-    )
+    """Judge with and without what was set aside; ``earlier`` keeps how either would have ended the series."""
+    judgement = conclude(case, repeats, look, NONE)
+    if not judgement.set_aside and not earlier:
+        return judgement
+    others = [(choice, conclude(case, repeats, look, choice)) for choice in choices(judgement.set_aside)]
+    doubt = disagreement(judgement, others, earlier)
+    for choice, other in ((NONE, judgement), *others):
+        if other.verdict is not Verdict.INCONCLUSIVE:
+            earlier.setdefault(other.verdict, when(look.words, choice))
+    return judgement if doubt is None else against(judgement, doubt)

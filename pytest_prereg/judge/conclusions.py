@@ -1,0 +1,164 @@
+"""What one set of repeats says of one prediction at one confidence: its finding, and what forbids it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from pytest_prereg.judge.conjunctions import judge_all
+from pytest_prereg.judge.finders import find
+from pytest_prereg.judge.instruments import UNSTATED, are_unstated
+from pytest_prereg.judge.model import Judgement, Reason, Verdict
+from pytest_prereg.judge.obstacles import first_of, losses, obstacles_to
+from pytest_prereg.judge.question import ask
+from pytest_prereg.judge.samples import SET_ASIDE, read_sample
+from pytest_prereg.judge.stopping import faults_seen_at
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_prereg.evidence.model import RecordedRepeat, Series
+    from pytest_prereg.judge.exclusions import Choice
+    from pytest_prereg.judge.findings import Doubt, Finding
+    from pytest_prereg.judge.question import Question
+    from pytest_prereg.judge.samples import Reading, Sample
+    from pytest_prereg.judge.stopping import Look
+    from pytest_prereg.registry.model import Arm, Experiment, Prediction
+    from pytest_prereg.registry.regions import Region
+
+
+class Case(NamedTuple):
+    """A prediction, the series that it is judged from, and what is known against a verdict from outside."""
+
+    prediction: Prediction
+    experiment: Experiment
+    series: Series
+    predicts: Region
+    falsifier: Region
+    scale: float
+    constants: Mapping[str, float]
+    obstacles: Sequence[Doubt]
+
+
+def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: Choice) -> Judgement:
+    """Judge what a ``look`` sees, with a ``choice`` of the repeats that were set aside.
+
+    Args:
+        case: What is judged.
+        repeats: All settled repeats of the prediction's arms that the look sees, in run order.
+        look: At which confidence.
+        choice: Ids of repeats that count although they were set aside.
+
+    Raises:
+        JudgeError: A repeat that counts has no finite value, or two repeats claim one place in a block.
+    """
+    if case.prediction.reduction == "all":
+        return _conclude_points(case, repeats, look, choice)
+    question = ask(
+        case.prediction,
+        case.experiment,
+        predicts=case.predicts,
+        falsifier=case.falsifier,
+        scale=case.scale,
+        constants=case.constants,
+        confidence=look.confidence,
+    )
+    sample = read_sample(question, repeats)
+    finding = find(question, _counted(sample, choice))
+    planned = _planned(question, case.series)
+    n = look.n or planned or len(repeats) // len(question.arms)
+    doubts = [
+        *case.obstacles,
+        *obstacles_to(question, repeats, faults_seen_at(look, case.series.faults), n),
+        *losses(sample, case.experiment.table.max_excluded),
+    ]
+    if case.series.origin == "measured" and are_unstated(question.metrics, repeats):
+        finding = replace(finding, flags=(*finding.flags, UNSTATED))
+    return _judgement(question, finding, doubts, repeats, planned)
+
+
+def _counted(sample: Sample, choice: Choice) -> list[Reading]:
+    if not choice:
+        return sample.kept
+    chosen = frozenset(choice)
+    back = [reading for reading in sample.set_aside if reading.repeat.id in chosen]
+    return sorted([*sample.kept, *back], key=lambda reading: reading.repeat.position)
+
+
+def _planned(question: Question, series: Series) -> int | None:
+    """Repeats registered, the smaller arm's."""
+    if series.planned is None:
+        return None
+    counts = [series.planned[arm] for arm in question.arms if arm in series.planned]
+    return min(counts, default=None)
+
+
+def _judgement(
+    question: Question,
+    finding: Finding,
+    doubts: list[Doubt],
+    repeats: Sequence[RecordedRepeat],
+    planned: int | None,
+) -> Judgement:
+    if finding.doubt is not None:
+        doubts.append(finding.doubt)
+    reason, detail = first_of(doubts) or (None, finding.note)
+    hidden = reason is Reason.TASK_FAILED  # an interval of the survivors would say what the failures do not
+    set_aside = tuple([repeat.id for repeat in repeats if repeat.outcome in SET_ASIDE])
+    return Judgement(
+        prediction=question.prediction,
+        verdict=finding.verdict if reason is None else Verdict.INCONCLUSIVE,
+        reason=reason,
+        detail=detail,
+        estimate=None if hidden else finding.estimate,
+        interval=None if hidden else finding.interval,
+        confidence=finding.level,
+        method=finding.method,
+        statistic=question.statistic,
+        n=finding.n,
+        planned=planned,
+        excluded=len(set_aside),
+        flags=finding.flags,
+        repeats=finding.repeats,
+        set_aside=set_aside,
+    )
+
+
+def _conclude_points(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: Choice) -> Judgement:
+    """Judge every point of a sweep: supported if each is, refuted if any is at alpha / k."""
+    level = case.prediction.confidence if look.confidence is None else look.confidence
+    points = [_point(case, arms) for arms in case.prediction.points]
+    strict = 1 - (1 - level) / len(points)
+    members = []
+    for point in points:
+        own = [repeat for repeat in repeats if repeat.arm in point.prediction.arms]
+        members.append(
+            (
+                conclude(point, own, look._replace(confidence=level), choice),
+                conclude(point, own, look._replace(confidence=strict), choice),
+            )
+        )
+    return judge_all(case.prediction, members)
+
+
+def _point(case: Case, arms: tuple[str, ...]) -> Case:
+    """The question at one point of a sweep, named by its values on the axes."""
+    prediction, arm = case.prediction, case.experiment.arms[arms[0]]
+    is_ratio = prediction.contrast is not None and prediction.contrast.operator == "/"
+    at_point = replace(
+        prediction,
+        id=_name(prediction, arm),
+        arms=arms,
+        points=(),
+        reduction=None,
+        statistic="geometric-mean" if is_ratio else "mean",
+    )
+    return case._replace(prediction=at_point)
+
+
+def _name(prediction: Prediction, arm: Arm) -> str:
+    over = prediction.table.over or []
+    axes = [over] if isinstance(over, str) else over
+    values = ", ".join(f"{axis}={arm.point[axis]}" for axis in axes if axis in arm.point)
+    return values or arm.name
