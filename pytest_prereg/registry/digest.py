@@ -16,16 +16,24 @@ import msgspec
 
 from pytest_prereg.registry.canonical import canonical_json
 from pytest_prereg.registry.durations import parse_duration
+from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.quantities import constants_used
 from pytest_prereg.registry.regions import parsed
+from pytest_prereg.registry.uses import arms_of, instruments_of, metrics_of, quantities_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_prereg.registry.model import Experiment, Metric, Prediction, Study
+    from pytest_prereg.registry.model import Experiment, Input, Metric, Prediction, Study
     from pytest_prereg.registry.regions import Region
 
-__all__ = ["canonical_json", "claim_digest", "registered_content", "registration_digest"]
+__all__ = [
+    "canonical_json",
+    "claim_digest",
+    "registered_content",
+    "registration_digest",
+    "source_of_all",
+]
 
 USUAL_CONFIDENCE = 0.95
 USUAL_FAMILY = "none"
@@ -33,13 +41,15 @@ USUAL_FAMILY = "none"
 PROSE = frozenset({"claim", "tags", "notes"})
 """Keys of a prediction that bind nothing; the claim has a digest of its own."""
 
-PARSED = frozenset({"arm", "contrast", "quantity", "statistic", "predicts", "falsifier"})
+PARSED = frozenset(
+    {"arm", "contrast", "quantity", "inputs", "formula", "all", "statistic", "predicts", "falsifier"}
+)
 """Keys of a prediction that are taken from what they were resolved to, not from their text."""
 
 UNBOUND = frozenset({"tags", "notes", "preload", "max-parallel", "cache"})
 """Keys of an experiment that change what a run costs, not what it shows."""
 
-RESOLVED = frozenset({"arms", "metrics", "pairing", "timeout"})
+RESOLVED = frozenset({"arms", "metrics", "pairing", "sweep", "timeout"})
 """Keys of an experiment that are taken from what they were resolved to."""
 
 
@@ -53,32 +63,87 @@ def claim_digest(text: str) -> str:
     return _sha256(" ".join(text.split()).encode("utf-8"))
 
 
+def source_of_all(sources: Mapping[str, str | None]) -> str | None:
+    """What a lock holds of the code of a prediction's experiments: its digest, or one of several digests.
+
+    ``sources`` is the source digest of each experiment, by id; ``None`` where nothing is run. It is ``None``
+    itself where none of them runs anything.
+    """
+    if len(sources) == 1 or not any(sources.values()):
+        return next(iter(sources.values()))
+    return _sha256(canonical_json(sources))
+
+
 def registered_content(study: Study, prediction: Prediction) -> dict[str, Any]:
     """What the digest is taken of, as plain data: it names neither the study nor the prediction."""
-    content: dict[str, Any] = {
-        "prediction": _prediction(prediction),
-        "experiment": _experiment(study.experiments[prediction.experiment], prediction),
-    }
+    content: dict[str, Any] = {"prediction": _prediction(prediction), **_rests_on(study, prediction)}
     if prediction.confidence != USUAL_CONFIDENCE:
         content["confidence"] = prediction.confidence
     if study.table.family != USUAL_FAMILY:
         content["family"] = study.table.family
-    if constants := sorted(set(constants_used(prediction.quantity.node))):
+    if constants := sorted(_constants(prediction)):
         # Where a number comes from is prose; what it is decides the verdict.
         content["constants"] = {name: _stated(study.constants[name], {"source"}) for name in constants}
+    if calibrated := _calibrated(study, prediction):
+        content["instruments"] = calibrated
     return content
+
+
+def _rests_on(study: Study, prediction: Prediction) -> dict[str, Any]:
+    """What a prediction is decided from: an experiment, a formula's experiments, a conjunction's members."""
+    if prediction.members:
+        members = (study.predictions[name] for name in prediction.members)
+        return {"members": sorted(registration_digest(study, member) for member in members)}
+    used = {name: _experiment(study.experiments[name], prediction) for name in prediction.experiments}
+    return (
+        {"experiment": used[prediction.experiment]} if prediction.formula is None else {"experiments": used}
+    )
+
+
+def _constants(prediction: Prediction) -> set[str]:
+    inputs = prediction.formula.inputs if prediction.formula is not None else ()
+    quantities = [each for name in prediction.experiments for each in quantities_of(prediction, name)]
+    return {
+        *(each.constant for each in inputs if each.constant is not None),
+        *(name for quantity in quantities for name in constants_used(quantity.node)),
+    }
+
+
+def _calibrated(study: Study, prediction: Prediction) -> dict[str, list[str]]:
+    """What calibrates the instruments that are not taken on trust: why one is trusted is prose."""
+    tables = {name: study.instruments.get(name) for name in instruments_of(prediction, study.experiments)}
+    return {
+        name: sorted({*table.calibrated_by})
+        for name, table in tables.items()
+        if table and table.calibrated_by
+    }
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:
     content = _stated(prediction.table, PROSE | PARSED)
-    content["arms"] = list(prediction.arms)
-    content["quantity"] = prediction.quantity.node
+    if prediction.table.requires:
+        content["requires"] = sorted({*prediction.table.requires})
     content["statistic"] = prediction.statistic
+    if prediction.members:
+        return content
+    if prediction.formula is None:
+        content["arms"] = list(prediction.arms)
+        content["quantity"] = prediction.quantity.node
+    else:
+        content["formula"] = prediction.formula.node
+        content["inputs"] = {each.name: _input(each) for each in prediction.formula.inputs}
     content["predicts"] = _region(prediction.predicts)
     content["falsifier"] = _region(prediction.falsifier)
     if (contrast := prediction.contrast) is not None:
         content["contrast"] = [contrast.operator, *contrast.arms]
     return content
+
+
+def _input(source: Input) -> dict[str, Any]:
+    if source.quantity is None:
+        return {"constant": source.constant}
+    content = {"experiment": source.experiment, "quantity": source.quantity.node}
+    return content if source.arm == ONLY_ARM else {**content, "arm": source.arm}
 
 
 def _region(region: Region) -> dict[str, Any]:
@@ -94,9 +159,14 @@ def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any
         content["timeout"] = parse_duration(table.timeout)
     if experiment.pairing != ("none" if experiment.kind == "import" else "block"):
         content["pairing"] = experiment.pairing
+    arms = [experiment.arms[name] for name in arms_of(prediction, experiment.id)]
     if table.arms:
-        content["arms"] = {name: _arm(table.arms[name]) for name in prediction.arms}
-    if metrics := {name: _metric(experiment.metrics[name]) for name in prediction.quantity.metrics}:
+        names = {arm.base or arm.name for arm in arms}
+        content["arms"] = {name: _arm(table.arms[name]) for name in names}
+    if points := {arm.name: arm.point for arm in arms if arm.point}:
+        content["sweep"] = points
+    used = metrics_of(prediction, experiment.id)
+    if metrics := {name: _metric(experiment.metrics[name]) for name in used}:
         content["metrics"] = metrics
     return content
 

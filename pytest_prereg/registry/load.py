@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry import sources
 from pytest_prereg.registry.experiments import build_experiments
+from pytest_prereg.registry.guards import check_family, check_guards
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.predictions import build_predictions
-from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, quoted
+from pytest_prereg.registry.relations import check_relations
 from pytest_prereg.registry.structure import Complaints, checked_file, label
 from pytest_prereg.registry.toml import read, shown
 from pytest_prereg.registry.unit_text import normal_unit
@@ -58,6 +60,9 @@ def _load(path: Path, text: str) -> Study:
     _check_instruments(file, complaints)
     experiments = build_experiments(file, _declared(file, path, complaints), complaints)
     predictions = build_predictions(file, experiments, complaints)
+    check_relations(file, experiments, predictions, complaints)
+    check_guards(file, experiments, complaints)
+    check_family(file, experiments, predictions, complaints)
     if complaints.problems:
         raise StudyError(
             sorted(complaints.problems, key=lambda problem: (problem.path != shown(path), problem.line or 0))
@@ -126,13 +131,7 @@ def _check_constants(constants: dict[str, ConstantTable], complaints: Complaints
 
 def _check_instruments(file: PredictionsFile, complaints: Complaints) -> None:
     for name, instrument in (file.instruments or {}).items():
-        keys = ("instruments", name)
-        _check_trust(keys, instrument, complaints)
-        for prediction in instrument.calibrated_by or []:
-            if prediction not in (file.predictions or {}) and not complaints.told("predictions", prediction):
-                hint = suggestion(prediction, file.predictions or {}, "known")
-                message = f"{label(keys)} is calibrated by unknown prediction {quoted(prediction)}{hint}"
-                complaints.add((*keys, "calibrated-by"), "PR007", message)
+        _check_trust(("instruments", name), instrument, complaints)
 
 
 def _check_trust(keys: tuple[str, str], instrument: InstrumentTable, complaints: Complaints) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.registry.digest import claim_digest, registration_digest
+from pytest_prereg.registry.digest import claim_digest, registration_digest, source_of_all
 from pytest_prereg.registry.lock_file import (
     Amendment,
     Lock,
@@ -19,7 +19,7 @@ from pytest_prereg.registry.lock_file import (
     render_lock,
     write_lock,
 )
-from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.toml import shown
 from pytest_prereg.registry.units import registered_unit
@@ -208,10 +208,11 @@ class _Current:
 
     def digests(self, prediction: Prediction) -> dict[Key, str | None]:
         """What an entry would hold for a prediction."""
-        name = prediction.experiment
-        if name not in self.sources:
-            self.sources[name] = source_digest(self.study, self.study.experiments[name])
-        return {**self.words(prediction), "experiment": self.sources[name]}
+        for name in prediction.experiments:
+            if name not in self.sources:
+                self.sources[name] = source_digest(self.study, self.study.experiments[name])
+        sources = {name: self.sources[name] for name in prediction.experiments}
+        return {**self.words(prediction), "experiment": source_of_all(sources)}
 
     def words(self, prediction: Prediction) -> dict[Key, str | None]:
         """What an entry would hold of the prediction itself."""
@@ -255,7 +256,7 @@ class _Current:
 
     def problems(self, prediction: Prediction, keys: Iterable[Key]) -> tuple[Problem, ...]:
         """What to tell of the differences, and what can be done about them."""
-        experiment = quoted(prediction.experiment)
+        experiment = listed(prediction.experiments, "or")
         advice = f"Restore it, or say why it changed: pytest-prereg amend {prediction.id} --reason '...'"
         return tuple(
             Problem(

@@ -51,8 +51,8 @@ def parse_quantity(text: str, metrics: Collection[str], constants: Collection[st
     Raises:
         RefusedError: PR020 for what is no quantity, PR007 for an unknown metric or constant.
     """
-    node = _node(_syntax_tree(text), text, 0)
-    used = sorted(set(_metrics(node)))
+    node = parse_expression(text)
+    used = sorted(set(names_used(node)))
     if unknown := [name for name in used if name not in metrics and name != "completed"]:
         hint = suggestion(unknown[0], [*metrics, "completed"], "declared")
         kind = "metric" if len(unknown) == 1 else "metrics"
@@ -66,6 +66,20 @@ def parse_quantity(text: str, metrics: Collection[str], constants: Collection[st
             "PR020", f"quantity {quoted(text)} names no metric, so there is nothing to measure"
         )
     return Quantity(text=text, node=node, metrics=tuple(name for name in used if name != "completed"))
+
+
+def parse_expression(text: str) -> Node:
+    """What ``text`` writes, whatever its names may stand for; raises a PR020 refusal where it is nothing."""
+    return _node(_syntax_tree(text), text, 0)
+
+
+def names_used(node: Node) -> Iterator[str]:
+    """Names in ``node``, other than those of constants, as often as they occur."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, list) and node[0] != "constant":
+        for operand in node[1:]:
+            yield from names_used(operand)
 
 
 def constants_used(node: Node) -> Iterator[str]:
@@ -106,14 +120,6 @@ def is_binary(node: Node) -> bool:
     if operator == "-" and len(operands) == 2:  # noqa: PLR2004
         return operands[0] == 1.0 and is_binary(operands[1])
     return operator in ("*", "min", "max") and all(is_binary(operand) for operand in operands)
-
-
-def _metrics(node: Node) -> Iterator[str]:
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, list) and node[0] != "constant":
-        for operand in node[1:]:
-            yield from _metrics(operand)
 
 
 def _syntax_tree(text: str) -> ast.expr:

@@ -134,7 +134,9 @@ def scaled(region: Region, factor: float, unit: str | None = None) -> Region:
 
 
 def describe(region: Region) -> str:
-    """The region for people: ``≤ 0.25``, ``[-5, 5]``, ``outside [-10, 10] s``."""
+    """The region for people: ``≤ 0.25``, ``[-5, 5]``, ``outside [-10, 10] s``; empty if it has no spans."""
+    if not region.spans:
+        return ""
     unit = "" if region.unit in (None, "1") else f" {region.unit}"
     if len(region.spans) > 1:
         low, high = region.spans[0].high, region.spans[-1].low

@@ -14,12 +14,15 @@ import msgspec
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.registry.expectations import keys_of, pattern_of, plain, table_of, wanted
-from pytest_prereg.registry.refusals import nearest, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, nearest, quoted, suggestion
 from pytest_prereg.registry.tables import PredictionsFile, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_prereg.registry.positions import Path, Positions
-    from pytest_prereg.registry.refusals import RefusedError
+
+_Read = typing.TypeVar("_Read")
 
 PLACEHOLDERS: dict[str, Any] = {
     "study": {"id": "unnamed"},
@@ -49,6 +52,14 @@ class Complaints:
     def refuse(self, keys: Path, label: str, refusal: RefusedError) -> None:
         """A refusal at the line of ``keys``; ``label`` says whose it is."""
         self.add(keys, refusal.code, f"{label}: {refusal}", refusal.advice)
+
+    def attempt(self, keys: Path, label: str, read: Callable[..., _Read], *arguments: object) -> _Read | None:
+        """What ``read`` returns; ``None`` once its refusal was told at the line of ``keys``."""
+        try:
+            return read(*arguments)
+        except RefusedError as refusal:
+            self.refuse(keys, label, refusal)
+            return None
 
     def mute(self, keys: Path) -> None:
         """Note that ``keys`` was meant to be there, so that its absence is not a second problem."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.dimensions import convert, ratio, root
 from pytest_prereg.registry.judging import refuse_overlap, thresholds
+from pytest_prereg.registry.model import Metric
 from pytest_prereg.registry.quantities import COMPARISONS, node_text
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.regions import edges
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_prereg.errors import Problem
-    from pytest_prereg.registry.model import Experiment, Metric, Node, Prediction, Quantity, Study
+    from pytest_prereg.registry.model import Experiment, Input, Node, Prediction, Quantity, Study
     from pytest_prereg.registry.regions import Region
     from pytest_prereg.registry.tables import ConstantTable
 
@@ -70,19 +71,20 @@ def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
 
     The unit is the prediction's ``unit``, else the one that a region names, else the natural one. ``a / b``
     is registered as a pure number whatever is written: a factor on the values of both arms would cancel.
+    A conjunction has no values of its own, and is registered as a pure number, too.
     """
+    if prediction.members:
+        return "1", 1.0
     if prediction.contrast is not None and prediction.contrast.operator == "/":
         estimated_unit(study, prediction)
         return "1", 1.0
     wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
-    metrics = study.experiments[prediction.experiment].metrics
-    return resolve_unit(prediction.quantity, metrics, study.constants, wanted)
+    return resolve_unit(prediction.quantity, _operands(study, prediction), study.constants, wanted)
 
 
 def estimated_unit(study: Study, prediction: Prediction) -> str:
     """The natural unit of what is estimated: of the quantity, but for ``a / b``, which is a pure number."""
-    metrics = study.experiments[prediction.experiment].metrics
-    natural = natural_unit(prediction.quantity.node, metrics, study.constants)
+    natural = natural_unit(prediction.quantity.node, _operands(study, prediction), study.constants)
     return "1" if prediction.contrast is not None and prediction.contrast.operator == "/" else natural
 
 
@@ -93,9 +95,26 @@ def check_units(study: Study) -> list[Problem]:
         for metric in experiment.metrics.values():
             _check_metric(experiment, metric, complaints)
     for prediction in study.predictions.values():
-        if not complaints.told("experiments", prediction.experiment):
+        unsound = any(complaints.told("experiments", name) for name in prediction.experiments)
+        if not unsound and not prediction.members:
             _check_prediction(study, prediction, complaints)
     return sorted(complaints.problems, key=lambda problem: problem.line or 0)
+
+
+def _operands(study: Study, prediction: Prediction) -> dict[str, Metric]:
+    """What the names in a quantity stand for: the metrics of its experiment, or the inputs of a formula."""
+    if prediction.formula is None:
+        return study.experiments[prediction.experiment].metrics
+    return {each.name: _operand(study, each) for each in prediction.formula.inputs}
+
+
+def _operand(study: Study, source: Input) -> Metric:
+    if source.experiment is None or source.quantity is None:
+        unit = study.constants[source.constant or ""].unit
+    else:
+        metrics = study.experiments[source.experiment].metrics
+        unit = natural_unit(source.quantity.node, metrics, study.constants)
+    return Metric(name=source.name, unit=unit)
 
 
 def needs_name(natural: str) -> bool:
@@ -118,7 +137,8 @@ def _check_metric(experiment: Experiment, metric: Metric, complaints: Complaints
 
 
 def _check_prediction(study: Study, prediction: Prediction, complaints: Complaints) -> None:
-    keys, key = ("predictions", prediction.id), "quantity"
+    keys = ("predictions", prediction.name or prediction.id)
+    key = "quantity" if prediction.formula is None else "formula"
     try:
         natural = estimated_unit(study, prediction)
         key = "predicts"
@@ -129,12 +149,14 @@ def _check_prediction(study: Study, prediction: Prediction, complaints: Complain
         unit, _ = registered_unit(study, prediction)
         refuse_overlap(prediction.table, *thresholds(prediction, unit))
     except RefusedError as refusal:
-        complaints.add((*keys, key), refusal.code, str(refusal), refusal.advice)
+        if not complaints.told(*keys, key):  # once for all that a for-each table makes
+            complaints.add((*keys, key), refusal.code, str(refusal), refusal.advice)
 
 
 def _check_region(key: str, region: Region, text: str | None, natural: str, prediction: Prediction) -> None:
     unit = region.unit or prediction.table.unit
-    quantity = f"quantity {quoted(prediction.quantity.text)}"
+    noun = "quantity" if prediction.formula is None else "formula"
+    quantity = f"{noun} {quoted(prediction.quantity.text)}"
     if unit is None and needs_name(natural) and any(edges(region)):
         better = quoted(f"{text} {natural}")
         raise RefusedError(

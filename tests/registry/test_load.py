@@ -207,7 +207,7 @@ EXPERIMENT = '[study]\nid = "s"\n[experiments.e]\n'
         ('[study]\nid = "s"\n[constants.gpu-price]\nvalue = 1\nsource = "x"', 'constant name "gpu-price" is no Python identifier'),
         ('[study]\nid = "s"\n[constants.a]\nvalue = 5\ninterval = [1, 2]\nsource = "x"', '"interval" does not hold "value"'),
         ('[study]\nid = "s"\n[instruments.i]\n', '3: PR005: instrument "i" must have either'),
-        ('[study]\nid = "s"\n[instruments.i]\ncalibrated-by = ["x"]\n', "calibrated by unknown prediction"),
+        ('[study]\nid = "s"\n[instruments.i]\ncalibrated-by = ["x"]\n', "names unknown prediction"),
         (EXPERIMENT, 'experiment "e" has no "fixture" or "command"; if it is fed by import, declare its "metrics"'),
         (EXPERIMENT + 'command = ["ls"]\nrepeats = 3\n', 'runs a command, so it must declare its "metrics"'),
         (EXPERIMENT + 'command = ["ls"]\nmetrics = { t = "s" }\n', '3: PR004: experiment "e" lacks "repeats"'),

@@ -1,0 +1,198 @@
+"""How predictions rest on each other: ``requires``, ``follows``, ``all`` and ``calibrated-by``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.structure import label
+from pytest_prereg.registry.uses import instruments_of, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_prereg.registry.model import Experiment, Prediction
+    from pytest_prereg.registry.structure import Complaints
+    from pytest_prereg.registry.tables import PredictionsFile, PredictionTable
+
+    Edges = Mapping[str, Sequence[str]]
+
+__all__ = ["check_relations", "predecessor"]
+
+
+def predecessor(prediction: Prediction, predictions: Mapping[str, Prediction]) -> str | None:
+    """Id of the prediction that ``prediction`` follows; ``None`` where it follows none, or not one alone.
+
+    Where both come from for-each tables it is the one at the same point.
+    """
+    follows = prediction.table.follows
+    if follows is None or follows in predictions:
+        return follows
+    point = prediction.id.removeprefix(prediction.name) if prediction.name else ""
+    twin = f"{follows}{point}"
+    return twin if point and twin in predictions else None
+
+
+def check_relations(
+    file: PredictionsFile,
+    experiments: Mapping[str, Experiment],
+    predictions: Mapping[str, Prediction],
+    complaints: Complaints,
+) -> None:
+    """Complain about relations that lead nowhere (PR007), in a circle, or to what can't bear them (PR005)."""
+    check = _Check(file, predictions, complaints)
+    for name, table in (file.predictions or {}).items():
+        check.references(name, table)
+    edges = {name: list(_rests_on(table)) for name, table in (file.predictions or {}).items()}
+    check.circles(edges)
+    check.calibrations(edges, experiments)
+
+
+class _Check:
+    """The relations of one file."""
+
+    def __init__(
+        self, file: PredictionsFile, predictions: Mapping[str, Prediction], complaints: Complaints
+    ) -> None:
+        self.tables = file.predictions or {}
+        self.instruments = file.instruments or {}
+        self.predictions = predictions
+        self.complaints = complaints
+
+    def references(self, name: str, table: PredictionTable) -> None:
+        """Whether all that a prediction requires or follows is there."""
+        for other in table.requires or []:
+            self._reference(name, "requires", other)
+        if table.follows is not None and self._reference(name, "follows", table.follows):
+            self._follows(name, table.follows)
+
+    def _reference(self, name: str, key: str, other: str) -> bool:
+        """Whether ``other`` is another prediction; a slip is complained about."""
+        if _table_of(other) == name:
+            self._refuse(("predictions", name, key), "PR005", f"{quoted(key)} names itself")
+        elif not self._known(other):
+            known = [*self.tables, *(each for each in self.predictions if each not in self.tables)]
+            hint = suggestion(other, known, "known")
+            message = f"{quoted(key)} names unknown prediction {quoted(other)}{hint}"
+            self._refuse(("predictions", name, key), "PR007", message)
+        else:
+            return True
+        return False
+
+    def _known(self, name: str) -> bool:
+        """Whether there is such a prediction, or would be if its table had been sound."""
+        if name in self.tables or name in self.predictions:
+            return True
+        table = _table_of(name)
+        if self.complaints.told("predictions", table):
+            return True
+        return table in self.tables and not named(table, self.predictions)
+
+    def _is_guard(self, name: str) -> bool:
+        table = self.tables.get(_table_of(name))
+        return table is not None and table.kind == "guard"
+
+    def _follows(self, name: str, other: str) -> None:
+        keys = ("predictions", name, "follows")
+        if self._is_guard(other):
+            message = f'"follows" names guard {quoted(other)}; only a claim stays inconclusive'
+            self._refuse(keys, "PR005", message)
+            return
+        points = named(other, self.predictions)
+        own = [self.predictions[each] for each in named(name, self.predictions)]
+        if points and any(predecessor(each, self.predictions) is None for each in own):
+            what = f"{quoted(other)}, which is {len(points)} predictions"
+            self._refuse(keys, "PR005", f'"follows" names {what}; name one, such as {quoted(points[0])}')
+
+    def circles(self, edges: Edges) -> None:
+        """Complain once about each circle of predictions that rest on each other."""
+        told: set[str] = set()
+        for name in edges:
+            way = _way(name, name, edges)
+            if way and not told & {*way} and len({*way}) > 1:
+                told |= {*way}
+                steps = ", which rests on ".join(quoted(step) for step in way[1:])
+                message = f"rests on {steps}: none of them could ever be decided first"
+                self._refuse(("predictions", name, _key_of(self.tables[name], way[1])), "PR005", message)
+
+    def calibrations(self, edges: Edges, experiments: Mapping[str, Experiment]) -> None:
+        """Whether what calibrates an instrument is a claim that rests on nothing read with it."""
+        read_by = defaultdict[str, set[str]](set)
+        for prediction in self.predictions.values():
+            read_by[_table_of(prediction.id)] |= {*instruments_of(prediction, experiments)}
+        through = {
+            name: [*others, *(each for tool in sorted(read_by[name]) for each in self._calibrators(tool))]
+            for name, others in edges.items()
+        }
+        for instrument, table in self.instruments.items():
+            for other in table.calibrated_by or []:
+                self._calibration(instrument, other, through, read_by)
+
+    def _calibration(
+        self, instrument: str, other: str, through: Edges, read_by: Mapping[str, set[str]]
+    ) -> None:
+        keys = ("instruments", instrument, "calibrated-by")
+        table = _table_of(other)
+        if not self._known(other):
+            hint = suggestion(other, [*self.tables], "known")
+            self._refuse(keys, "PR007", f'"calibrated-by" names unknown prediction {quoted(other)}{hint}')
+        elif self._is_guard(other):
+            self._refuse(keys, "PR005", f'"calibrated-by" names guard {quoted(other)}; name claims')
+        elif own := [name for name in _reached(table, through) if instrument in read_by.get(name, ())]:
+            reader = quoted(other) if own[0] == table else f"{quoted(other)} rests on {quoted(own[0])}, which"
+            message = f"{reader} is read with it, so it can't calibrate it"
+            self._refuse(keys, "PR005", message)
+
+    def _calibrators(self, instrument: str) -> Iterator[str]:
+        table = self.instruments.get(instrument)
+        return (_table_of(name) for name in (table.calibrated_by or [] if table else []))
+
+    def _refuse(self, keys: tuple[str, str, str], code: str, message: str) -> None:
+        if not self.complaints.told(*keys):
+            self.complaints.add(keys, code, f"{label(keys[:2])}: {message}")
+
+
+def _table_of(name: str) -> str:
+    """The table that makes the prediction ``name``: ``faster`` of ``faster[cols=4096]``."""
+    return name.partition("[")[0]
+
+
+def _rests_on(table: PredictionTable) -> Iterator[str]:
+    """Names of the tables that a prediction rests on."""
+    follows = [] if table.follows is None else [table.follows]
+    for name in (*(table.requires or []), *(table.all or []), *follows):
+        yield _table_of(name)
+
+
+def _key_of(table: PredictionTable, other: str) -> str:
+    """The key in which a table names another."""
+    for key, names in (("requires", table.requires), ("all", table.all)):
+        if other in map(_table_of, names or []):
+            return key
+    return "follows"
+
+
+def _way(start: str, goal: str, edges: Edges) -> list[str] | None:
+    """The shortest way of at least one step, both ends included; ``None`` where there is none."""
+    came: dict[str, str] = {}
+    reached = [start]
+    for name in reached:
+        for other in edges.get(name, ()):
+            if other == goal:
+                way = [goal, name]
+                while way[-1] != start:
+                    way.append(came[way[-1]])
+                return way[::-1]
+            if other not in came and other != start:
+                came[other] = name
+                reached.append(other)
+    return None
+
+
+def _reached(start: str, edges: Edges) -> list[str]:
+    """``start`` and all that it leads to, nearest first."""
+    reached = [start]
+    for name in reached:
+        reached += dict.fromkeys(other for other in edges.get(name, ()) if other not in reached)
+    return reached
