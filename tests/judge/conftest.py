@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_prereg.evidence.model import Outcome, RecordedRepeat, Series
 from pytest_prereg.judge import Judgement, check_design, judge
+from pytest_prereg.judge.verdicts import is_final
 from pytest_prereg.registry.model import Arm, Contrast, Experiment, Metric, Prediction
 from pytest_prereg.registry.quantities import parse_quantity
 from pytest_prereg.registry.regions import parse_region
-from pytest_prereg.registry.tables import ExperimentTable, PredictionTable
+from pytest_prereg.registry.tables import ExperimentTable, PredictionTable, RepeatsTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass
@@ -29,6 +33,9 @@ class Study:
     confidence: float = 0.95
     metrics: dict[str, dict[str, Any]] = field(default_factory=lambda: {"t": {"unit": "s"}})
     planned: dict[str, int] | None = None
+    looks: list[int] | None = None
+    most: int | None = None
+    """Repeats of each arm at most, under the anytime rule."""
     max_excluded: int = 0
     scale: float = 1.0
     constants: dict[str, float] = field(default_factory=dict)
@@ -39,6 +46,17 @@ class Study:
     @property
     def arms(self) -> tuple[str, ...]:
         return tuple(self.contrast.split()[::2]) if self.contrast else ("",)
+
+    @property
+    def stopping(self) -> RepeatsTable | None:
+        if self.looks is None and self.most is None:
+            return None
+        return RepeatsTable(looks=self.looks, max=self.most, stopping="anytime" if self.most else None)
+
+    @property
+    def counts(self) -> dict[str, int] | None:
+        most = self.looks[-1] if self.looks else self.most
+        return self.planned if most is None else dict.fromkeys(self.arms, most)
 
     def add(self, value: Any = None, *, arm: str | None = None, outcome: str = "ok", **more: Any) -> Study:
         """Appends one repeat; ``value`` is that of ``t``, or the values by metric, or none."""
@@ -62,11 +80,11 @@ class Study:
 
     @property
     def experiment(self) -> Experiment:
-        planned = self.planned or {}
+        planned = self.counts or {}
         return Experiment(
             id="e",
             kind="import",
-            table=ExperimentTable(max_excluded=self.max_excluded),
+            table=ExperimentTable(max_excluded=self.max_excluded, repeats=self.stopping),
             arms={
                 name: Arm(name=name, params={}, env={}, timeout=None, repeats=planned.get(name))
                 for name in self.arms
@@ -103,7 +121,7 @@ class Study:
             number=1,
             origin="measured",
             pairing=self.pairing,
-            planned=self.planned,
+            planned=self.counts,
             repeats=tuple(self.repeats),
             faults=self.faults,
             complete=True,
@@ -114,8 +132,14 @@ class Study:
         )
 
     def judge(self, **more: Any) -> Judgement:
+        return self._ask(judge, **more)
+
+    def is_final(self, **more: Any) -> bool:
+        return self._ask(is_final, **more)
+
+    def _ask(self, function: Callable[..., Any], **more: Any) -> Any:
         prediction = self.prediction
-        return judge(
+        return function(
             prediction,
             self.experiment,
             self.series,
