@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import calibration_peeking as peeking
 import calibration_pooling as pooling
 import calibration_tables as tables
-from calibration_cases import TABLES
+from calibration_estimands import TABLES
 from calibration_studies import SEED, tally
 
 if TYPE_CHECKING:

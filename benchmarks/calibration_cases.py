@@ -1,7 +1,4 @@
-"""What is calibrated: every estimand with the populations that it is asked of, as TOML and as what is true.
-
-A new estimand is a function that yields cases, and an entry in :data:`TABLES`.
-"""
+"""A row of the calibration: an estimand of a population, as TOML and as what is true; how rows are made."""
 
 from __future__ import annotations
 
@@ -11,20 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
-from calibration_populations import (
-    POPULATIONS,
-    TIMEOUTS,
-    TWO_COUNTS,
-    TWO_VALUED,
-    WIDE,
-    Population,
-    lognormal,
-    normal,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from calibration_populations import Population
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -36,15 +24,17 @@ TAIL = 0.025
 """The nominal error in each direction."""
 ONLY = ""
 """The arm of an experiment that names none."""
+BLOCKS = 0.05
+"""Standard deviation of what the arms of a block share."""
 
 
 class Standard(StrEnum):
     """What the shares of wrong verdicts are held to."""
 
-    EXACT = "nominal"
+    EXACT = "exact"
     AT_MOST = "at most"
     STATED = "stated"
-    """Nothing but that the verdict says ``approximate`` where the table shows more than the nominal share."""
+    """Nothing but that the verdict warns where the table shows more than the nominal share."""
 
 
 def half_each(_: int) -> tuple[float, float]:
@@ -54,7 +44,7 @@ def half_each(_: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A row of a table: one estimand of one population, to be simulated at several sizes."""
+    """One estimand of one population, to be simulated at several sizes."""
 
     estimand: str
     values: str
@@ -67,6 +57,8 @@ class Case:
     """The edge of both regions."""
     standard: Standard = Standard.STATED
     pairing: str = "none"
+    experiment: str = ""
+    """More of the experiment's table: a sweep, and then the arms."""
     sizes: tuple[int, ...] = SIZES
     nominal: Callable[[int], tuple[float, float]] = half_each
     """Shares of false *supported* and false *refuted* that the method allows at that n."""
@@ -79,86 +71,63 @@ class Case:
         return f"{self.estimand}: {self.values}"
 
 
-def mean() -> Iterator[Case]:
-    """Student's t, or its hull with modified Cox."""
-    for population in (*POPULATIONS, TWO_COUNTS, TIMEOUTS):
-        yield _one_arm(
-            "mean",
-            population,
-            'statistic = "mean"',
-            population.mean,
-            standard=_exact_for(population, "normal"),
-            limits={7: 0.065} if population is WIDE else {},
-        )
+def one_arm(estimand: str, population: Population, statistic: str, truth: float, **more: object) -> Case:
+    """A statistic of one arm."""
+    return Case(
+        estimand=estimand,
+        values=population.name,
+        metrics=population.metric,
+        draw=lambda rng, studies, n: {ONLY: {"t": population.draw(rng, (studies, n))}},
+        prediction=f'experiment = "e"\nquantity = "{population.quantity}"\n{statistic}',
+        truth=truth,
+        **more,
+    )
 
 
-def geometric_mean() -> Iterator[Case]:
-    """Student's t on logarithms."""
-    for population in POPULATIONS:
-        yield _one_arm(
-            "geometric-mean",
-            population,
-            'statistic = "geometric-mean"',
-            population.geometric_mean,
-            standard=_exact_for(population, "log-normal"),
-        )
+def two_arms(
+    estimand: str,
+    left: Population,
+    right: Population,
+    contrast: str,
+    *,
+    pairing: str,
+    shared: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    **more: object,
+) -> Case:
+    """A contrast of two populations; ``shared`` puts what a block has in common on the values of each arm."""
+
+    def draw(rng: Generator, studies: int, n: int) -> Data:
+        values = [left.draw(rng, (studies, n)), right.draw(rng, (studies, n))]
+        if left.quantity != "t":
+            values[1] = values[1][..., None]  # one sample, where the other arm has many
+        if pairing == "block" and shared is not None:
+            common = rng.normal(0.0, BLOCKS, (studies, n))
+            values = [shared(one, common if one.ndim == common.ndim else common[..., None]) for one in values]
+        return {arm: {"t": drawn} for arm, drawn in zip("ab", values, strict=True)}
+
+    return Case(
+        estimand=f"{estimand}, {'paired' if pairing == 'block' else 'unpaired'}",
+        values=left.name,
+        metrics=left.metric,
+        draw=draw,
+        prediction=f'experiment = "e"\nquantity = "{left.quantity}"\ncontrast = "{contrast}"',
+        pairing=pairing,
+        experiment=arms("ab"),
+        **more,
+    )
 
 
-def median() -> Iterator[Case]:
-    """Order statistics."""
-    for population in (*POPULATIONS, TIMEOUTS):
-        yield _one_arm(
-            "median",
-            population,
-            'statistic = "median"',
-            population.median,
-            standard=Standard.AT_MOST if population is TWO_VALUED else Standard.EXACT,
-            nominal=order_statistics(0.5),
-        )
+def arms(names: str, **params: tuple[float, ...]) -> str:
+    """Tables of arms of one letter each, with a value of each parameter for each arm."""
+    lines = []
+    for place, name in enumerate(names):
+        lines += [f"[experiments.e.arms.{name}]", *(f"{key} = {all_[place]}" for key, all_ in params.items())]
+    return "\n".join([*lines, ""])
 
 
-def proportion() -> Iterator[Case]:
-    """Clopper-Pearson. Whatever a threshold cuts, what is counted is binomial."""
-    for chance in (0.5, 0.9, 0.99):
-        yield Case(
-            estimand="proportion",
-            values=f"p = {chance:g}",
-            metrics='hit = "1"',
-            draw=_hits(chance),
-            prediction='quantity = "hit"\nstatistic = "proportion"',
-            truth=chance,
-            standard=Standard.AT_MOST,
-        )
-
-
-def difference(pairing: str) -> Iterator[Case]:
-    """t on the differences of blocks, or Welch's t; against a narrow normal arm."""
-    other = normal(0.01)
-    for population in POPULATIONS:
-        yield _two_arms(
-            "difference",
-            population,
-            other,
-            'contrast = "a - b"',
-            truth=population.mean - other.mean,
-            pairing=pairing,
-            standard=_exact_for(population, "normal", pairing),
-        )
-
-
-def geometric_ratio(pairing: str) -> Iterator[Case]:
-    """t on the log ratios of blocks, or Welch's t on logarithms; against a narrow log-normal arm."""
-    other = lognormal(0.01)
-    for population in POPULATIONS:
-        yield _two_arms(
-            "ratio of geometric means",
-            population,
-            other,
-            'contrast = "a / b"',
-            truth=population.geometric_mean,
-            pairing=pairing,
-            standard=_exact_for(population, "log-normal", pairing),
-        )
+def exact_for(population: Population, family: str, pairing: str = "block") -> Standard:
+    """What t is held to; Welch's is approximate at its best."""
+    return Standard.EXACT if population.family == family and pairing == "block" else Standard.STATED
 
 
 def order_statistics(q: float) -> Callable[[int], tuple[float, float]]:
@@ -174,65 +143,3 @@ def order_statistics(q: float) -> Callable[[int], tuple[float, float]]:
 def _largest_tail(chances: list[float]) -> float:
     tails = np.cumsum(chances)
     return float(tails[tails <= TAIL].max(initial=0.0))
-
-
-def _exact_for(population: Population, family: str, pairing: str = "block") -> Standard:
-    """What t is held to; Welch's is approximate at its best."""
-    return Standard.EXACT if population.family == family and pairing == "block" else Standard.STATED
-
-
-def _one_arm(estimand: str, population: Population, statistic: str, truth: float, **more: object) -> Case:
-    return Case(
-        estimand=estimand,
-        values=population.name,
-        metrics=population.metric,
-        draw=lambda rng, studies, n: {ONLY: {"t": population.draw(rng, (studies, n))}},
-        prediction=f'quantity = "{population.quantity}"\n{statistic}',
-        truth=truth,
-        **more,
-    )
-
-
-def _two_arms(
-    estimand: str,
-    left: Population,
-    right: Population,
-    contrast: str,
-    *,
-    truth: float,
-    pairing: str,
-    **more: object,
-) -> Case:
-    def draw(rng: Generator, studies: int, n: int) -> Data:
-        values = left.draw(rng, (studies, n)), right.draw(rng, (studies, n))
-        if left.quantity != "t":
-            values = values[0], values[1][..., None]  # one sample, where the other arm has many
-        return {arm: {"t": drawn} for arm, drawn in zip("ab", values, strict=True)}
-
-    return Case(
-        estimand=f"{estimand}, {'paired' if pairing == 'block' else 'unpaired'}",
-        values=left.name,
-        metrics=left.metric,
-        draw=draw,
-        prediction=f'quantity = "{left.quantity}"\n{contrast}',
-        truth=truth,
-        pairing=pairing,
-        **more,
-    )
-
-
-def _hits(chance: float) -> Callable[[Generator, int, int], Data]:
-    def draw(rng: Generator, studies: int, n: int) -> Data:
-        return {ONLY: {"hit": (rng.random((studies, n)) < chance).astype(float)}}
-
-    return draw
-
-
-TABLES: dict[str, tuple[Case, ...]] = {
-    "mean": (*mean(),),
-    "geometric-mean": (*geometric_mean(),),
-    "median": (*median(),),
-    "proportion": (*proportion(),),
-    "difference": (*difference("block"), *difference("none")),
-    "geometric-ratio": (*geometric_ratio("block"), *geometric_ratio("none")),
-}

@@ -47,7 +47,7 @@ def case(population: Population) -> Case:
         values=population.name,
         metrics=population.metric,
         draw=lambda rng, studies, n: {ONLY: {"t": population.draw(rng, (studies, n))}},
-        prediction=f'quantity = "{population.quantity}"\nstatistic = "mean"',
+        prediction=f'experiment = "e"\nquantity = "{population.quantity}"\nstatistic = "mean"',
         truth=population.mean,
     )
 

@@ -47,7 +47,7 @@ CASE = Case(
     values=f"{SAMPLES:,} samples a repeat",
     metrics='t = "s"',
     draw=lambda rng, studies, n: {ONLY: {"t": draw(rng, studies, n)}},
-    prediction='quantity = "mean(t)"\nstatistic = "mean"',
+    prediction='experiment = "e"\nquantity = "mean(t)"\nstatistic = "mean"',
     truth=1.0,
     sizes=SIZES,
 )

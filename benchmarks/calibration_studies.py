@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_prereg.evidence.model import Outcome, RecordedRepeat, Series
-from pytest_prereg.judge.findings import APPROXIMATE
+from pytest_prereg.judge.findings import APPROXIMATE, ASSUMES_NORMAL
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.judge.verdicts import judge
 from pytest_prereg.registry.judging import thresholds
@@ -33,6 +33,8 @@ SEED = 20260801
 BATCH = 500
 """Studies drawn at once: the first studies of a longer run are those of a shorter one."""
 
+WARNINGS = frozenset({APPROXIMATE, ASSUMES_NORMAL})
+
 STUDY = """
 [study]
 id = "calibration"
@@ -41,10 +43,9 @@ id = "calibration"
 repeats = {repeats}
 pairing = "{pairing}"
 metrics = {{ {metrics} }}
-{arms}
+{experiment}
 [predictions.p]
 claim = "The true value lies below the edge, on which it lies."
-experiment = "e"
 {prediction}
 predicts = "< {truth!r}"
 falsifier = "> {truth!r}"
@@ -61,8 +62,8 @@ class Tally:
     studies: int = 0
     supported: int = 0
     refuted: int = 0
-    approximate: int = 0
-    """How many of the verdicts that decide carry the flag."""
+    warned: int = 0
+    """How many of the verdicts that decide say that they may be off."""
     reasons: Counter[Reason] = field(default_factory=Counter)
     """Why the others do not."""
 
@@ -74,7 +75,7 @@ class Tally:
             return
         self.supported += judgement.verdict is Verdict.SUPPORTED
         self.refuted += judgement.verdict is Verdict.REFUTED
-        self.approximate += APPROXIMATE in judgement.flags
+        self.warned += not WARNINGS.isdisjoint(judgement.flags)
 
     @property
     def wrong(self) -> tuple[float, float]:
@@ -83,9 +84,9 @@ class Tally:
 
     @property
     def flagged(self) -> float | None:
-        """Share of the verdicts that decide which say ``approximate``."""
+        """Share of the verdicts that decide which say that they may be off."""
         decided = self.supported + self.refuted
-        return self.approximate / decided if decided else None
+        return self.warned / decided if decided else None
 
     def share(self, reason: Reason) -> float:
         """Share of studies without a verdict for that reason."""
@@ -154,12 +155,11 @@ class Registered:
 
 def text_of(case: Case, repeats: int | str) -> str:
     """The prediction file of a case; ``repeats`` as TOML."""
-    arms = [arm for arm in case.draw(np.random.default_rng(0), 1, 1) if arm]
     return STUDY.format(
         repeats=repeats,
         pairing=case.pairing,
         metrics=case.metrics,
-        arms="".join(f"[experiments.e.arms.{arm}]\n" for arm in arms),
+        experiment=case.experiment,
         prediction=case.prediction,
         truth=case.truth,
     )

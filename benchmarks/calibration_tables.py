@@ -105,8 +105,8 @@ def page(cells: Sequence[Cell]) -> Page:
         "estimand",
         "values",
         *(f"n = {n}" for n in sizes),
-        "`approximate`",
-        "`drift`",
+        "flagged",
+        "drift",
         "otherwise undecided",
         "held to",
     )
@@ -212,7 +212,7 @@ def _limits(cells: Sequence[Cell]) -> Claim:
 def _flags(cells: Sequence[Cell]) -> Claim:
     claim = Claim(
         f"where a share exceeds {percent(TAIL)} % by more than {ERRORS} standard errors, every verdict that "
-        "decides says `approximate`"
+        "decides says `approximate` or `assumes normal`"
     )
     for case, n, tally in cells:
         if case.standard is Standard.STATED and max(tally.wrong) > allowed(TAIL, tally.studies):
