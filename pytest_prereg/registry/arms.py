@@ -8,6 +8,7 @@ from pytest_prereg.registry.durations import parse_duration
 from pytest_prereg.registry.model import ONLY_ARM, Arm
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
+from pytest_prereg.registry.sweeps import RESERVED_IN_ARMS, cross
 from pytest_prereg.registry.tables import ExperimentTable, RepeatsTable
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.structure import Complaints
 
-RESERVED_IN_ARMS = ("ref", "env", "resources", "timeout", "repeats")
-"""Keys of an arm's table that are no parameters."""
+__all__ = ["RESERVED_IN_ARMS", "build_arms", "fed_by_import", "pairing_of"]
 
 
 def fed_by_import(table: ExperimentTable) -> bool:
@@ -34,8 +34,12 @@ def pairing_of(table: ExperimentTable) -> Literal["block", "none"]:
 def build_arms(
     keys: Path, table: ExperimentTable, known: Declared | None, complaints: Complaints
 ) -> dict[str, Arm]:
-    """The arms of an experiment, or its one unnamed arm; what is wrong with them is complained about."""
+    """The arms of an experiment, or its one unnamed arm, each at every point of the sweep if there is one.
+
+    What is wrong with them is complained about.
+    """
     _check_params((*keys, "params"), table.params or {}, known, complaints)
+    _check_params((*keys, "sweep"), table.sweep or {}, known, complaints)
     if table.arms is not None and not table.arms and not complaints.told(*keys, "arms"):
         complaints.add((*keys, "arms"), "PR004", f'{label(keys)}: "arms" names no arm')
     arms = {}
@@ -54,7 +58,7 @@ def build_arms(
             repeats=_repeats(here, written, table, complaints),
         )
         _check_reserved(here, written, complaints)
-    return arms
+    return cross(keys, table, arms, complaints)
 
 
 def _planned(repeats: int | RepeatsTable | None) -> int | None:

@@ -42,14 +42,30 @@ PROSE = frozenset({"claim", "tags", "notes"})
 """Keys of a prediction that bind nothing; the claim has a digest of its own."""
 
 PARSED = frozenset(
-    {"arm", "contrast", "quantity", "inputs", "formula", "all", "statistic", "predicts", "falsifier"}
+    {
+        "arm",
+        "contrast",
+        "quantity",
+        "numerator",
+        "denominator",
+        "successes",
+        "trials",
+        "inputs",
+        "formula",
+        "all",
+        "statistic",
+        "for-each",
+        "over",
+        "predicts",
+        "falsifier",
+    }
 )
 """Keys of a prediction that are taken from what they were resolved to, not from their text."""
 
 UNBOUND = frozenset({"tags", "notes", "preload", "max-parallel", "cache"})
 """Keys of an experiment that change what a run costs, not what it shows."""
 
-RESOLVED = frozenset({"arms", "metrics", "pairing", "sweep", "timeout"})
+RESOLVED = frozenset({"arms", "bounds", "metrics", "pairing", "sweep", "timeout"})
 """Keys of an experiment that are taken from what they were resolved to."""
 
 
@@ -128,14 +144,31 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
         return content
     if prediction.formula is None:
         content["arms"] = list(prediction.arms)
-        content["quantity"] = prediction.quantity.node
+        content |= _estimated(prediction)
     else:
         content["formula"] = prediction.formula.node
         content["inputs"] = {each.name: _input(each) for each in prediction.formula.inputs}
     content["predicts"] = _region(prediction.predicts)
     content["falsifier"] = _region(prediction.falsifier)
     if (contrast := prediction.contrast) is not None:
-        content["contrast"] = [contrast.operator, *contrast.arms]
+        content["contrast"] = [
+            contrast.operator,
+            *([contrast.parameter] if contrast.parameter else contrast.arms),
+        ]
+    return content
+
+
+def _estimated(prediction: Prediction) -> dict[str, Any]:
+    """What is measured in a repeat, and what is made of it; keys that say nothing are left out."""
+    content: dict[str, Any] = {"quantity": prediction.quantity.node}
+    if prediction.divisor is not None:
+        content["divisor"] = prediction.divisor.node
+    for key in ("q", "reduction"):
+        if (value := getattr(prediction, key)) is not None:
+            content[key] = value
+    for key in ("levels", "points"):
+        if value := getattr(prediction, key):
+            content[key] = value
     return content
 
 
@@ -166,6 +199,8 @@ def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any
     if points := {arm.name: arm.point for arm in arms if arm.point}:
         content["sweep"] = points
     used = metrics_of(prediction, experiment.id)
+    if bounds := {name: ends for name, ends in (table.bounds or {}).items() if name in used}:
+        content["bounds"] = bounds
     if metrics := {name: _metric(experiment.metrics[name]) for name in used}:
         content["metrics"] = metrics
     return content

@@ -9,7 +9,7 @@ import msgspec
 from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.model import Arm, Experiment, Metric
-from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
 from pytest_prereg.registry.tables import ExperimentTable, MetricTable, PredictionsFile, RepeatsTable
 from pytest_prereg.registry.unit_text import normal_unit
@@ -146,6 +146,7 @@ def _check_table(
         complaints.add((*keys, "repeats"), "PR004", f'{label(keys)} lacks "repeats"')
     if isinstance(table.repeats, RepeatsTable):
         _check_stopping(keys, table.repeats, complaints)
+        _check_pace(keys, table, arms, complaints)
     for name, (low, high) in (table.bounds or {}).items():
         here = (*keys, "bounds", name)
         if metrics and name not in metrics:
@@ -157,12 +158,25 @@ def _check_table(
 
 
 def _check_stopping(keys: Path, repeats: RepeatsTable, complaints: Complaints) -> None:
-    looks = repeats.looks or []
+    looks = repeats.looks
     anytime = repeats.max is not None and repeats.stopping is not None
-    if bool(looks) == anytime or looks != sorted(set(looks)):
+    at_looks = repeats.max is None and repeats.stopping is None and bool(looks)
+    if not (at_looks or (anytime and looks is None)) or (looks or []) != sorted(set(looks or [])):
         complaints.add(
             (*keys, "repeats"),
             "PR005",
             f'{label(keys)}: "repeats" must be a number, {{ looks = [5, 10] }} in rising order, '
             'or { max = 30, stopping = "anytime" }',
         )
+
+
+def _check_pace(keys: Path, table: ExperimentTable, arms: Mapping[str, Arm], complaints: Complaints) -> None:
+    """A series that may end early has as many repeats of each arm whenever that is decided."""
+    what = "a series that may end early needs as many repeats of every arm at each step"
+    if table.order == "sequential":
+        message = f'{label(keys)}: {what}; write order = "interleaved", or repeats as a number'
+        complaints.add((*keys, "order"), "PR024", message)
+    own = [name for name, arm in (table.arms or {}).items() if "repeats" in arm]
+    if own and len({arm.repeats for arm in arms.values()}) > 1:
+        message = f'{label(keys)}: {what}; leave "repeats" out of {listed(own)}, or write it as a number'
+        complaints.add((*keys, "arms", own[0], "repeats"), "PR024", message)

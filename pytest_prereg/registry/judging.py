@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 RANGES = {
     "proportion": Span(low=0.0, high=1.0, low_closed=True, high_closed=True),
     "geometric-mean": Span(low=0.0),
+    "sd": Span(low=0.0, low_closed=True),
+    "plateau": Span(low=0.0, low_closed=True),
 }
-"""Where a statistic must lie whatever is measured."""
+"""Where an estimate must lie whatever is measured, by statistic or contrast."""
 
 PURE = {("%", "1"): 0.01, ("1", "%"): 100.0}
 """Factors that need no pint."""

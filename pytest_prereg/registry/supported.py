@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_prereg.registry.estimands import LATER, contrast_of, estimand_of, is_later_contrast
-from pytest_prereg.registry.refusals import RefusedError, quoted
+from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.structure import Complaints, label
-from pytest_prereg.registry.tables import ExperimentTable, RepeatsTable, Table
 from pytest_prereg.registry.toml import positions_of, shown
 
 if TYPE_CHECKING:
@@ -16,81 +14,41 @@ if TYPE_CHECKING:
     from pytest_prereg.errors import Problem
     from pytest_prereg.registry.model import Study
     from pytest_prereg.registry.positions import Path
-    from pytest_prereg.registry.tables import PredictionTable
+    from pytest_prereg.registry.tables import ExperimentTable, Table
 
-ESTIMANDS = (
-    "inputs",
-    "formula",
-    "all",
-    "successes",
-    "trials",
-    "numerator",
-    "denominator",
-    "for-each",
-    "over",
-)
-"""Keys that say what is estimated in a way that nothing can judge yet."""
-
-PREDICTIONS = ("follows", "requires", "on-inconclusive")
 EXPERIMENTS = (
     "command",
     "read",
-    "sweep",
     "service",
     "build",
-    "data",
-    "subject",
     "warmup",
     "exclude",
     "max-excluded",
-    "bounds",
     "resources",
     "conditions",
     "max-parallel",
 )
 IN_ARMS = ("ref", "resources")
-
-
-def unbuilt_estimand(table: PredictionTable) -> tuple[str, str] | None:
-    """The key, and what to say of it, for which this prediction can't even be held; ``None`` if it can."""
-    if table.basis != "measured":
-        return "basis", _not_yet(f"basis = {quoted(table.basis)}")
-    for key in ESTIMANDS:
-        if getattr(table, key.replace("-", "_")) is not None:
-            return key, _not_yet(quoted(key))
-    if table.contrast is not None and is_later_contrast(table.contrast):
-        return "contrast", _not_yet(f"contrast {quoted(table.contrast)}")
-    try:
-        statistic, operator = estimand_of(table, contrast_of(table))
-    except RefusedError:
-        return None
-    if (statistic, operator) not in LATER:
-        return None
-    return "statistic", _not_yet(f"statistic {quoted(statistic)}{f' of a {operator} b' if operator else ''}")
+OF_WHAT_RUNS = ("data", "subject")
+"""Keys whose files are hashed when a repeat is run; what is imported says nothing of them."""
 
 
 def not_yet(study: Study) -> list[Problem]:
     """A PR008 problem for each key of a study whose feature is not there yet; ``lock`` refuses them."""
     complaints = Complaints(shown(study.path), positions_of(study.path))
-    if study.table.family == "holm":
-        _complain(("study", "family"), 'family = "holm"', complaints)
     if study.table.registration == "separate":
         _complain(("study", "registration"), 'registration = "separate"', complaints)
-    for name, instrument in study.instruments.items():
-        _written(("instruments", name), instrument, ("calibrated-by",), complaints)
     for name, experiment in study.experiments.items():
-        _experiment(("experiments", name), experiment.table, complaints)
-    for name, prediction in study.predictions.items():
-        _written(("predictions", name), prediction.table, PREDICTIONS, complaints)
-        if prediction.table.kind == "guard":
-            _complain(("predictions", name, "kind"), 'kind = "guard"', complaints)
+        keys = ("experiments", name)
+        _experiment(keys, experiment.table, complaints)
+        for key in OF_WHAT_RUNS if experiment.kind == "import" else ():
+            if getattr(experiment.table, key):
+                _complain((*keys, key), f"{quoted(key)} of what is fed by import", complaints)
     return sorted(complaints.problems, key=lambda problem: problem.line or 0)
 
 
 def _experiment(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
     _written(keys, table, EXPERIMENTS, complaints)
-    if isinstance(table.repeats, RepeatsTable):
-        _complain((*keys, "repeats"), '"repeats" other than a number', complaints)
     if table.executor != "local":
         _complain((*keys, "executor"), f"executor {quoted(table.executor)}", complaints)
     if table.cache != "shared":

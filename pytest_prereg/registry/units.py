@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.dimensions import convert, ratio, root
 from pytest_prereg.registry.judging import refuse_overlap, thresholds
-from pytest_prereg.registry.model import Metric
+from pytest_prereg.registry.model import Metric, Quantity
 from pytest_prereg.registry.quantities import COMPARISONS, node_text
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.regions import edges
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_prereg.errors import Problem
-    from pytest_prereg.registry.model import Experiment, Input, Node, Prediction, Quantity, Study
+    from pytest_prereg.registry.model import Experiment, Input, Node, Prediction, Study
     from pytest_prereg.registry.regions import Region
     from pytest_prereg.registry.tables import ConstantTable
 
@@ -31,6 +31,7 @@ __all__ = ["check_units", "convert", "estimated_unit", "natural_unit", "register
 _PURE: Powers = {}
 _SAME_UNIT = frozenset({"+", "-", "min", "max", *COMPARISONS.values()})
 _KEEPS_UNIT = frozenset({"-", "abs", "min", "max", "mean", "median", "sum", "std", "quantile"})
+_PURE_CONTRASTS = {"/": "the ratio of two arms", "exponent": "the exponent"}
 _LARGEST_EXPONENT = 20
 
 
@@ -67,25 +68,33 @@ def resolve_unit(
 
 
 def registered_unit(study: Study, prediction: Prediction) -> tuple[str, float]:
-    """The unit that a prediction is registered in, and the factor from its quantity's natural unit.
+    """The unit that a prediction is registered in, and the factor from its natural unit.
 
     The unit is the prediction's ``unit``, else the one that a region names, else the natural one. ``a / b``
-    is registered as a pure number whatever is written: a factor on the values of both arms would cancel.
+    and ``exponent`` are registered as pure numbers whatever is written: a factor on all values would cancel.
     A conjunction has no values of its own, and is registered as a pure number, too.
     """
     if prediction.members:
         return "1", 1.0
-    if prediction.contrast is not None and prediction.contrast.operator == "/":
+    if _is_pure(prediction):
         estimated_unit(study, prediction)
         return "1", 1.0
     wanted = prediction.table.unit or prediction.predicts.unit or prediction.falsifier.unit
-    return resolve_unit(prediction.quantity, _operands(study, prediction), study.constants, wanted)
+    return resolve_unit(_measured(prediction), _operands(study, prediction), study.constants, wanted)
 
 
 def estimated_unit(study: Study, prediction: Prediction) -> str:
-    """The natural unit of what is estimated: of the quantity, but for ``a / b``, which is a pure number."""
-    natural = natural_unit(prediction.quantity.node, _operands(study, prediction), study.constants)
-    return "1" if prediction.contrast is not None and prediction.contrast.operator == "/" else natural
+    """The natural unit of what is estimated: of the quantity, or of numerator over denominator.
+
+    ``a / b`` and ``exponent`` are pure numbers, and so is a proportion of successes among trials.
+
+    Raises:
+        RefusedError: PR021, where units don't go together, or successes are no part of the trials.
+    """
+    natural = natural_unit(_measured(prediction).node, _operands(study, prediction), study.constants)
+    if prediction.divisor is not None and prediction.statistic == "proportion":
+        _check_counts(study, prediction, natural)
+    return "1" if _is_pure(prediction) else natural
 
 
 def check_units(study: Study) -> list[Problem]:
@@ -99,6 +108,41 @@ def check_units(study: Study) -> list[Problem]:
         if not unsound and not prediction.members:
             _check_prediction(study, prediction, complaints)
     return sorted(complaints.problems, key=lambda problem: problem.line or 0)
+
+
+def _is_pure(prediction: Prediction) -> bool:
+    """Whether what is compared across arms has no unit, whatever is measured in each."""
+    return _operator(prediction) in _PURE_CONTRASTS
+
+
+def _operator(prediction: Prediction) -> str:
+    return prediction.contrast.operator if prediction.contrast is not None else ""
+
+
+def _has(prediction: Prediction, key: str) -> bool:
+    return getattr(prediction.table, key) is not None
+
+
+def _measured(prediction: Prediction) -> Quantity:
+    """The quantity, or what is divided as one expression."""
+    top, bottom = prediction.quantity, prediction.divisor
+    if bottom is None:
+        return top
+    metrics = tuple(sorted({*top.metrics, *bottom.metrics}))
+    text = f"sum({top.text}) / sum({bottom.text})"
+    return Quantity(text=text, node=["/", top.node, bottom.node], metrics=metrics)
+
+
+def _check_counts(study: Study, prediction: Prediction, natural: str) -> None:
+    """Refuse (PR021) successes that are counted in another unit than the trials."""
+    if prediction.divisor is None or root(parse_unit(natural)) == root(_PURE):
+        return
+    metrics = study.experiments[prediction.experiment].metrics
+    successes, trials = (
+        f"{quoted(key)} is in {_spelt(natural_unit(each.node, metrics, study.constants))}"
+        for key, each in (("successes", prediction.quantity), ("trials", prediction.divisor))
+    )
+    raise RefusedError("PR021", f"{successes} and {trials}; count both in one unit")
 
 
 def _operands(study: Study, prediction: Prediction) -> dict[str, Metric]:
@@ -138,7 +182,7 @@ def _check_metric(experiment: Experiment, metric: Metric, complaints: Complaints
 
 def _check_prediction(study: Study, prediction: Prediction, complaints: Complaints) -> None:
     keys = ("predictions", prediction.name or prediction.id)
-    key = "quantity" if prediction.formula is None else "formula"
+    key = next(key for key in ("quantity", "formula", "numerator", "successes") if _has(prediction, key))
     try:
         natural = estimated_unit(study, prediction)
         key = "predicts"
@@ -156,7 +200,7 @@ def _check_prediction(study: Study, prediction: Prediction, complaints: Complain
 def _check_region(key: str, region: Region, text: str | None, natural: str, prediction: Prediction) -> None:
     unit = region.unit or prediction.table.unit
     noun = "quantity" if prediction.formula is None else "formula"
-    quantity = f"{noun} {quoted(prediction.quantity.text)}"
+    quantity = f"{noun} {quoted(_measured(prediction).text)}"
     if unit is None and needs_name(natural) and any(edges(region)):
         better = quoted(f"{text} {natural}")
         raise RefusedError(
@@ -166,7 +210,7 @@ def _check_region(key: str, region: Region, text: str | None, natural: str, pred
         try:
             ratio(parse_unit(natural), parse_unit(unit), natural, unit)
         except RefusedError:
-            what = "the ratio of two arms" if prediction.contrast and natural == "1" else quantity
+            what = _PURE_CONTRASTS.get(_operator(prediction), quantity)
             message = f"{what} is in {_spelt(natural)}, but {quoted(key)} is in {unit}"
             raise RefusedError("PR021", message.replace("is in no unit", "has no unit")) from None
 
