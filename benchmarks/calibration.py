@@ -63,11 +63,7 @@ def known(studies: int) -> dict[str, Table]:
     }
     found["pooling"] = Table(tuple(partial(pooling.held, n, studies) for n in pooling.SIZES), pooling.page)
     found["peeking"] = Table(
-        tuple(
-            partial(peeking.seen, plan, population, studies)
-            for plan in range(len(peeking.PLANS))
-            for population in range(len(peeking.POPULATIONS))
-        ),
+        tuple(partial(peeking.seen, place, studies) for place in range(len(peeking.ASKED))),
         peeking.page,
     )
     return found

@@ -1,19 +1,20 @@
-"""Looking early: verdicts taken as soon as one decides, with a fresh t at each look or by the rule."""
+"""Looking early: the first verdict that decides, by a fresh interval at each look or by the rule for it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration_cases import ONLY, TAIL, Case
-from calibration_populations import NARROW, NORMAL, Population
+from calibration_cases import TAIL
+from calibration_estimands import TABLES
 from calibration_studies import Registered, Tally, simulated, text_of
 from calibration_tables import Claim, Page, allowed, markdown, pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calibration_studies import Values
+    from calibration_cases import Case
 
+    from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.judge.model import Judgement
 
 
@@ -22,61 +23,89 @@ class Plan(NamedTuple):
 
     name: str
     looks: tuple[int, ...]
+    repeats: str
 
 
-EVERY = Plan("after every repeat, 3 to 30", tuple(range(3, 31)))
-THREE = Plan("at 10, 20 and 30", (10, 20, 30))
-EARLY = Plan("at 4, 7 and 10", (4, 7, 10))
+EVERY = Plan("after every repeat, 3 to 30", tuple(range(3, 31)), '{ max = 30, stopping = "anytime" }')
+THREE = Plan("at 10, 20 and 30", (10, 20, 30), "{ looks = [10, 20, 30] }")
+EARLY = Plan("at 4, 7 and 10", (4, 7, 10), "{ looks = [4, 7, 10] }")
 PLANS = (EVERY, THREE, EARLY)
-POPULATIONS = (NORMAL, NARROW)
+
+NORMAL = "mean: normal, 2 %"
+ASKED: tuple[tuple[Plan, str, str], ...] = (
+    *((plan, "mean", NORMAL) for plan in PLANS),
+    *((plan, "mean", "mean: log-normal, 0.3") for plan in PLANS),
+    *((plan, "difference", "difference, paired: normal, 2 %") for plan in PLANS),
+    *((plan, "geometric-ratio", "ratio of geometric means, paired: log-normal, 1") for plan in PLANS),
+    (THREE, "median", "median: 10 + exponential"),
+    (THREE, "proportion", "proportion: p = 0.9"),
+)
+"""Plan, table and key of the case: a few looks are for any estimand, one after every repeat for means alone."""
+EXACT = frozenset(key for _, table, key in ASKED if table != "mean" or key == NORMAL)
+"""Where the rule has to keep its level."""
 
 
 class Seen(NamedTuple):
-    """Shares of false *supported* and false *refuted* of one plan and population."""
+    """Shares of false *supported* and false *refuted*: a fresh interval at each look, and the rule."""
 
-    plan: str
-    values: str
+    looks: str
+    key: str
     naive: tuple[float, float]
+    rule: tuple[float, float]
     studies: int
 
 
-def case(population: Population) -> Case:
-    """A mean on its edge."""
-    return Case(
-        estimand="looking early",
-        values=population.name,
-        metrics=population.metric,
-        draw=lambda rng, studies, n: {ONLY: {"t": population.draw(rng, (studies, n))}},
-        prediction=f'experiment = "e"\nquantity = "{population.quantity}"\nstatistic = "mean"',
-        truth=population.mean,
-    )
+def seen(place: int, studies: int) -> Seen:
+    """What comes of one entry of :data:`ASKED`, of the same studies both ways."""
+    plan, table, key = ASKED[place]
+    (case,) = [case for case in TABLES[table] if case.key == key]
+    naive, rule = tallies(case, plan, studies)
+    return Seen(plan.name, key, naive.wrong, rule.wrong, studies)
 
 
-def seen(plan: int, population: int, studies: int) -> Seen:
-    """What comes of a plan; both are given by their place in the tuples above."""
-    looks, asked = PLANS[plan].looks, case(POPULATIONS[population])
-    registered = [Registered(text_of(asked, n)) for n in looks]
-    naive = Tally()
-    for values in simulated(asked, looks[-1], studies):
-        naive.add(first_decision(registered, values, looks))
-    return Seen(PLANS[plan].name, asked.values, naive.wrong, studies)
+def tallies(case: Case, plan: Plan, studies: int) -> tuple[Tally, Tally]:
+    """First verdicts that decide: of predictions that know of one look each, and of one that knows all."""
+    fresh = [Registered(text_of(case, n)) for n in plan.looks]
+    ruled = Registered(text_of(case, plan.repeats))
+    naive, rule = Tally(), Tally()
+    for values in simulated(case, plan.looks[-1], studies):
+        repeats = ruled.repeats(values)
+        naive.add(first_decision(fresh, repeats, plan.looks))
+        rule.add(ruled.judge(repeats))
+    return naive, rule
 
 
-def first_decision(registered: Sequence[Registered], values: Values, looks: Sequence[int]) -> Judgement:
+def first_decision(
+    fresh: Sequence[Registered], repeats: Sequence[RecordedRepeat], looks: Sequence[int]
+) -> Judgement:
     """The judgement at the first look that decides, or at the last: each as if it were the only one."""
-    repeats = registered[-1].repeats(values)
-    for one, n in zip(registered, looks, strict=True):
-        judgement = one.judge(repeats[:n])
+    for registered, n in zip(fresh, looks, strict=True):
+        judgement = registered.judge([repeat for repeat in repeats if repeat.index <= n])
         if judgement.reason is None:
             break
     return judgement
 
 
 def page(results: list[Seen]) -> Page:
-    """The table, a row for each plan and population."""
-    lines = [(one.plan, one.values, pair(one.naive)) for one in results]
-    claim = Claim("a fresh t at every look is far above its level on normal data")
+    """The table, a row for each plan and case."""
+    lines = [(one.looks, one.key, pair(one.naive), pair(one.rule)) for one in results]
+    table = markdown(("looks", "what", "fresh interval at each", "the rule"), lines, left=2)
+    return Page(table, (_rule(results), _naive(results)))
+
+
+def _rule(results: list[Seen]) -> Claim:
+    claim = Claim(
+        f"the rule errs in at most {100 * TAIL:g} % in each direction where its intervals are exact"
+    )
     for one in results:
-        if one.values == NORMAL.name:
-            claim.check(f"{one.plan}: {pair(one.naive)}", min(one.naive) > allowed(TAIL, one.studies))
-    return Page(markdown(("looks", "values", "a fresh t at each"), lines, left=2), (claim,))
+        if one.key in EXACT:
+            claim.check(f"{one.key}, {one.looks} ({pair(one.rule)})", max(one.rule) <= TAIL)
+    return claim
+
+
+def _naive(results: list[Seen]) -> Claim:
+    claim = Claim("a fresh interval at each look errs far more often on normal values")
+    for one in results:
+        if one.key == NORMAL:
+            claim.check(f"{one.looks} ({pair(one.naive)})", min(one.naive) > allowed(TAIL, one.studies))
+    return claim
