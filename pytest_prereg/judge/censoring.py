@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 RARE_TO = 4
 """As many events as say that there is a tail, and too few to say how heavy."""
 UNTESTED = "tail-untested"
+_KINDS = {
+    "-": "difference of means",
+    "/": "ratio",
+    "ratio-of-sums": "ratio",
+    "sd": "standard deviation",
+    "plateau": "largest difference",
+    "increasing": "smallest step",
+    "exponent": "exponent",
+}
 
 
 def cut_off(question: Question, readings: Iterable[Reading]) -> Doubt | None:
@@ -24,7 +33,7 @@ def cut_off(question: Question, readings: Iterable[Reading]) -> Doubt | None:
     if not events:
         return None
     what = "timeouts or samples at a cap" if events > 1 else "timeout or sample at a cap"
-    kind = {"-": "difference of means", "/": "ratio"}.get(question.operator or "", "mean")
+    kind = _KINDS.get(question.operator or question.statistic, "mean")
     if events <= RARE_TO:
         return Reason.RARE_EVENT, f"{events} {what} seen: how often and how long decides the {kind}"
     return Reason.CENSORED, f"{events} {what}: the {kind} has no value without what was cut off"

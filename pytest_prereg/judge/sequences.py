@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.judge.samples import in_blocks
+from pytest_prereg.judge.slopes import log_log_slope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,8 @@ def columns_of(question: Question, readings: list[Reading]) -> list[list[Reading
 def runs_of(question: Question, columns: list[list[Reading]]) -> list[Run]:
     """One run for one arm or for one number a block, else one of each arm."""
     runs = [run_of(question, column) for column in columns]
+    if question.operator == "exponent":
+        return [_slopes(question, columns, runs)]
     if question.points:
         return [_reduced(question, runs)]
     return [difference(*runs)] if question.paired else runs
@@ -82,4 +85,18 @@ def _reduced(question: Question, runs: list[Run]) -> Run:
     else:
         values = [math.fsum(block) / len(block) for block in blocks]
     magnitude, grain = (max(parts) for parts in zip(*[single[1:] for single in singles], strict=True))
+    return Run(values, magnitude, grain)
+
+
+def _slopes(question: Question, columns: list[list[Reading]], runs: list[Run]) -> Run:
+    """The exponent of each block; a slope is a weighted sum of the logarithms, and so is its grain."""
+    levels = question.levels
+    blocks = zip(*[[reading.low for reading in column] for column in columns], strict=True)
+    values = [log_log_slope(levels, block) for block in blocks]
+    places = range(len(levels))
+    weights = [
+        abs(log_log_slope(levels, [math.e if k == place else 1.0 for k in places])) for place in places
+    ]
+    magnitude = math.fsum([weight * run.magnitude for weight, run in zip(weights, runs, strict=True)])
+    grain = math.fsum([weight * run.grain for weight, run in zip(weights, runs, strict=True)])
     return Run(values, magnitude, grain)
