@@ -14,6 +14,7 @@ from pytest_prereg.audit.committed import committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.judge.design import DesignReport, check_design
+from pytest_prereg.judge.fitness import SMALLEST_N
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import (
@@ -31,6 +32,7 @@ from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.units import check_units, registered_unit
+from pytest_prereg.registry.uses import arms_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -121,10 +123,32 @@ def _designs(study: Study, names: Iterable[str]) -> dict[str, Design]:
             predicts, falsifier = thresholds(prediction, unit)
         except RefusedError:
             continue
-        experiment = study.experiments[prediction.experiment]
-        report = check_design(prediction, experiment, predicts, falsifier, scale=scale)
+        report = _report(study, prediction, (predicts, falsifier), scale)
         designs[name] = Design(unit=unit, predicts=predicts, falsifier=falsifier, report=report)
     return designs
+
+
+def _report(
+    study: Study, prediction: Prediction, regions: tuple[Region, Region], scale: float
+) -> DesignReport:
+    """Return what the design check says; a conjunction is as good as its members, which are checked."""
+    if prediction.members:
+        return DesignReport()
+    report = check_design(prediction, study.experiments[prediction.experiment], *regions, scale=scale)
+    if prediction.formula is None:
+        return report
+    return msgspec.structs.replace(report, problems=(*report.problems, *_too_few(study, prediction)))
+
+
+def _too_few(study: Study, prediction: Prediction) -> Iterable[Problem]:
+    """Return PR034 for each experiment of a formula with too few repeats for the mean of an input."""
+    for name in prediction.experiments:
+        arms = study.experiments[name].arms
+        counts = [arms[arm].repeats for arm in arms_of(prediction, name)]
+        n = min((count for count in counts if count is not None), default=SMALLEST_N)
+        if n < SMALLEST_N:
+            message = f"can never be decided with {n} of {quoted(name)}: an input needs {SMALLEST_N} repeats"
+            yield _problem(study, prediction.id, "PR034", message, "Raise repeats.")
 
 
 def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem]:
@@ -136,7 +160,8 @@ def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem
 def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
     """Return a problem for each new prediction whose refutation would support another one."""
     known: dict[str, list[str]] = {}
-    for name in sorted(study.predictions, key=lambda name: name in new):
+    measured = (name for name, one in study.predictions.items() if not one.members)
+    for name in sorted(measured, key=lambda name: name in new):
         prediction = study.predictions[name]
         others = known.setdefault(_question(prediction), [])
         swapped = _regions(study, prediction)[::-1] if others and name in new else None
@@ -149,8 +174,12 @@ def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
 
 def _question(prediction: Prediction) -> str:
     """What is estimated, whatever is predicted of it."""
-    estimated = (prediction.quantity.node, prediction.statistic, prediction.arms, prediction.contrast)
-    return repr((prediction.experiment, *estimated))
+    inputs = prediction.formula.inputs if prediction.formula is not None else ()
+    read = [(one.experiment, one.arm, one.constant, one.quantity and one.quantity.node) for one in inputs]
+    divisor = prediction.divisor and prediction.divisor.node
+    across = (prediction.arms, prediction.contrast, prediction.points, prediction.reduction)
+    how = (prediction.statistic, prediction.q, *across)
+    return repr((prediction.experiments, prediction.quantity.node, divisor, read, *how))
 
 
 def _regions(study: Study, prediction: Prediction) -> tuple[Region, ...]:
@@ -230,7 +259,7 @@ def changed_of(study: Study, experiment: Experiment) -> list[str]:
         StudyError: PR105, if there is none.
     """
     changed = plan_registration(study, read_lock(study.lock_path)).changed
-    names = [name for name in changed if study.predictions[name].experiment == experiment.id]
+    names = [name for name in changed if experiment.id in study.predictions[name].experiments]
     if not names:
         message = f"no registered prediction of {quoted(experiment.id)} has changed"
         raise StudyError(Problem(code="PR105", path=str(study.path), message=message))
@@ -245,7 +274,7 @@ def bound_predictions(study: Study, experiment: Experiment) -> dict[str, str]:
     """
     lock = read_lock(study.lock_path)
     registered = lock.predictions if lock else {}
-    names = [each.id for each in study.predictions.values() if each.experiment == experiment.id]
+    names = [each.id for each in study.predictions.values() if experiment.id in each.experiments]
     bound = {name: registered[name].digest for name in names if name in registered}
     if not bound:
         message = f"no prediction of {quoted(experiment.id)} is registered, so nothing was taken in"
@@ -286,7 +315,8 @@ def commit_command(study: Study, names: Collection[str], verb: str) -> str:
 
 def _modules(study: Study, names: Iterable[str]) -> list[str]:
     """Return where the code of the predictions' experiments is, as a shell takes it."""
-    experiments = (study.experiments[study.predictions[name].experiment] for name in names)
+    used = {experiment for name in names for experiment in study.predictions[name].experiments}
+    experiments = (study.experiments[name] for name in used)
     paths = (each.source.path for each in experiments if each.source is not None)
     folders = sorted({os.path.relpath(path.parent) for path in paths if path is not None})
     return [f"{shlex.quote(folder)}/*.py" for folder in folders]
