@@ -44,10 +44,7 @@ def disagreement(
             return Reason.EXCLUDED, f"too few repeats without {names}"
     for verdict, words in earlier.items():
         if verdict is not without.verdict:
-            return (
-                Reason.EXCLUDED,
-                f"{verdict} {words}, {without.verdict} now: it hangs on what was set aside",
-            )
+            return Reason.EXCLUDED, f"{verdict} {words}, but {without.verdict} in the end"
     return None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.judge.bounds import impossible
 from pytest_prereg.judge.faults import too_many_faults
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Reason, Verdict
@@ -45,7 +46,7 @@ def against(judgement: Judgement, doubt: Doubt) -> Judgement:
 def obstacles_to(
     question: Question, repeats: Sequence[RecordedRepeat], faults: Sequence[str], n: int
 ) -> Iterator[Doubt]:
-    """What keeps these repeats from deciding: machines that differ, faults, failures.
+    """What keeps these repeats from deciding: impossible readings, machines that differ, faults, failures.
 
     Args:
         question: What is asked of them.
@@ -53,12 +54,14 @@ def obstacles_to(
         faults: A repeat id for each infrastructure fault.
         n: Repeats planned of each arm, the smaller arm's.
     """
+    if impossibility := impossible(question, repeats):
+        yield impossibility
     if differing := out_of_scope(question, repeats):
         yield Reason.SCOPE, differing
     if count := too_many_faults(faults, question.arms, n):
         attempts = plural(count, "attempt")
         yield Reason.INFRASTRUCTURE, f"{attempts} lost to infrastructure, of {n} planned repeats"
-    if counts_failures(question):
+    if question.counts_failures:
         return
     failed = [repeat.id for repeat in repeats if repeat.outcome is Outcome.TASK_FAILED]
     if failed:
@@ -74,8 +77,3 @@ def losses(sample: Sample, allowed: int) -> Iterator[Doubt]:
         yield Reason.EXCLUDED, f"{detail}; max-excluded is {allowed}"
     if not sample.kept and (sample.set_aside or lost):
         yield Reason.EXCLUDED, "every repeat was set aside"
-
-
-def counts_failures(question: Question) -> bool:
-    """Whether a repeat that failed is data: for a share of repeats it is one that did not succeed."""
-    return question.statistic == "proportion" and question.divisor is None
