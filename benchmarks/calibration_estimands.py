@@ -5,6 +5,7 @@ A new one is a function that yields cases, and an entry in :data:`TABLES`.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -219,6 +220,38 @@ def exponent() -> Iterator[Case]:
         )
 
 
+POINTS = (1, 2, 4)
+LEAST_OF_THREE = -1.5 / math.sqrt(math.pi)
+"""Mean of the least of three standard normal values."""
+
+
+def swept() -> Iterator[Case]:
+    """t on one number a block, or one verdict of three points."""
+    ratio = 'contrast = "a / b"\nover = "size"\nstatistic = '
+    for population in SCALARS:
+        yield _sweep(
+            "geometric mean of 3 points",
+            population,
+            f'{ratio}"geometric-mean"',
+            population.geometric_mean * 2,
+            factors=POINTS,
+            standard=exact_for(population, "log-normal"),
+        )
+    for sigma, population in ((0.3, NARROW), (1.0, WIDE)):
+        least = LEAST_OF_THREE * math.hypot(sigma, OTHER)
+        yield _sweep("least of 3 points", population, f'{ratio}"min"', math.exp(least))
+    for factors, name in (((1, 0.1, 0.1), "one on the edge"), ((1, 1, 1), "each on the edge")):
+        yield _sweep(
+            "all of 3 points",
+            NARROW,
+            f'{ratio}"all"',
+            1.0,
+            factors=factors,
+            name=name,
+            standard=Standard.AT_MOST,
+        )
+
+
 def _hits(chance: float) -> Callable[[Generator, int, int], Data]:
     def draw(rng: Generator, studies: int, n: int) -> Data:
         return {ONLY: {"hit": (rng.random((studies, n)) < chance).astype(float)}}
@@ -290,6 +323,43 @@ def _powers(population: Population) -> Callable[[Generator, int, int], Data]:
     return draw
 
 
+OTHER = 0.01
+"""Spread of the right arm, on logarithms."""
+
+
+def _sweep(
+    estimand: str,
+    population: Population,
+    keys: str,
+    truth: float,
+    *,
+    factors: tuple[float, ...] = (1, 1, 1),
+    name: str = "",
+    **more: object,
+) -> Case:
+    """Two arms at each of three points; the left one is larger by a factor of its own at each."""
+    other = lognormal(OTHER)
+
+    def draw(rng: Generator, studies: int, n: int) -> Data:
+        shape, data = (studies, n), {}
+        for size, factor in zip(POINTS, factors, strict=True):
+            data[f"a[size={size}]"] = {"t": population.draw(rng, shape) * factor}
+            data[f"b[size={size}]"] = {"t": other.draw(rng, shape)}
+        return data
+
+    return Case(
+        estimand=estimand,
+        values=f"{population.name}, {name}" if name else population.name,
+        metrics=population.metric,
+        draw=draw,
+        prediction=f'experiment = "e"\nquantity = "t"\n{keys}',
+        truth=truth,
+        pairing="block",
+        experiment=f"sweep = {{ size = {list(POINTS)} }}\n{arms('ab')}",
+        **more,
+    )
+
+
 TABLES: dict[str, tuple[Case, ...]] = {
     "mean": (*mean(),),
     "geometric-mean": (*geometric_mean(),),
@@ -307,4 +377,5 @@ TABLES: dict[str, tuple[Case, ...]] = {
         *increasing("none"),
         *exponent(),
     ),
+    "sweep": (*swept(),),
 }

@@ -40,7 +40,7 @@ ASKED: tuple[tuple[Plan, str, str], ...] = (
     (THREE, "median", "median: 10 + exponential"),
     (THREE, "proportion", "proportion: p = 0.9"),
 )
-"""Plan, table and key of the case: a few looks are for any estimand, one after every repeat for means alone."""
+"""Plan, table and key of the case: a few looks are for any estimand, one after each repeat is for means."""
 EXACT = frozenset(key for _, table, key in ASKED if table != "mean" or key == NORMAL)
 """Where the rule has to keep its level."""
 
