@@ -35,7 +35,6 @@ TABLES: tuple[tuple[str, type[tables.Table]], ...] = (
 
 REFUSED: dict[type[tables.Table], frozenset[str]] = {
     tables.ExperimentTable: frozenset(supported.EXPERIMENTS),
-    tables.PredictionTable: frozenset((*supported.ESTIMANDS, *supported.PREDICTIONS)),
     tables.InstrumentTable: frozenset({"calibrated-by"}),
 }
 """Keys for which ``lock`` says PR008."""
@@ -52,24 +51,23 @@ DEFAULTS = {
     (tables.StudyTable, "experiments"): '`["experiments"]`',
     (tables.ExperimentTable, "repeats"): "**required** unless fed by import",
     (tables.ExperimentTable, "pairing"): '`"block"`; `"none"` if fed by import',
-    (tables.PredictionTable, "experiment"): "**required**",
+    (tables.PredictionTable, "experiment"): "**required**, but for `formula` and `all`",
     (tables.PredictionTable, "arm"): "the only arm",
-    (tables.PredictionTable, "quantity"): "**required**",
+    (tables.PredictionTable, "quantity"): "**required**, or what stands in its place",
     (tables.PredictionTable, "predicts"): "**required**",
     (tables.PredictionTable, "falsifier"): "**required**",
-    (tables.PredictionTable, "statistic"): '`"mean"`; `"geometric-mean"` for `a / b`',
+    (tables.PredictionTable, "statistic"): '`"mean"`; `"geometric-mean"` for `a / b` and with `over`',
 }
 """Defaults that the tables leave to the loader."""
 
 PARTLY = {
     (tables.StudyTable, "family"): '`"holm"`: *not yet*.',
-    (tables.ExperimentTable, "repeats"): "A table (`looks`, `max`): *not yet*.",
+    (tables.ExperimentTable, "data"): "Of what is fed by import: *not yet*.",
+    (tables.ExperimentTable, "subject"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "executor"): 'Other than `"local"`: *not yet*.',
     (tables.ExperimentTable, "cache"): '`"fresh"`: *not yet*.',
     (tables.PredictionTable, "kind"): '`"guard"`: *not yet*.',
     (tables.PredictionTable, "basis"): 'Other than `"measured"`: *not yet*.',
-    (tables.PredictionTable, "statistic"): "The last three: *not yet*.",
-    (tables.PredictionTable, "contrast"): "`plateau`, `increasing`, `exponent`: *not yet*.",
 }
 """Keys of which some values are refused."""
 
@@ -84,18 +82,18 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
     tables.ExperimentTable: {
         "command": "A command line to run instead of a function.",
         "read": "The file that the command leaves.",
-        "sweep": "Parameters to cross with the arms.",
+        "sweep": "Values of parameters, crossed with the arms, which are then `new[cols=1024]`.",
         "env": "Environment variables of every repeat.",
         "service": "A server that repeats talk to.",
         "build": "What builds an arm that is a version of the code.",
-        "data": "Files that are hashed into the registration.",
-        "subject": "The code that is measured.",
+        "data": "Files that are read, as paths or globs; their content is registered.",
+        "subject": "Files that are measured, as globs; they may change, and evidence names their version.",
         "order": "Order of the arms; always in random blocks for now.",
         "unit": "What makes two repeats independent; always a process for now.",
         "warmup": "Repeats that are recorded and not counted.",
         "exclude": "Rules that exclude a repeat.",
         "max-excluded": "How many repeats may be excluded.",
-        "bounds": "What a metric can't be, physically.",
+        "bounds": "Least and greatest value of a metric that is physically possible.",
         "executor": "Where repeats run.",
         "resources": "What a repeat needs.",
         "conditions": "Where evidence counts.",
@@ -110,10 +108,10 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
     tables.PredictionTable: {
         "kind": "Decided once, for good; or anew for each version of the code.",
         "basis": "Where the claim comes from.",
-        "successes": "Numerator of a proportion.",
-        "trials": "Denominator of a proportion.",
-        "numerator": "Numerator of a ratio of sums.",
-        "denominator": "Denominator of a ratio of sums.",
+        "successes": "What is counted in each repeat, of its `trials`; the statistic is then `proportion`.",
+        "trials": "How many there were in the repeat.",
+        "numerator": "What is summed over repeats; the statistic is then `ratio-of-sums`.",
+        "denominator": "What is summed over repeats and divides it.",
         "inputs": "What a formula takes.",
         "formula": "A calculation over other quantities.",
         "all": "Predictions that must all be supported.",
@@ -121,8 +119,8 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
         "requires": "Predictions that must be supported first.",
         "assumes": "What is taken for granted, in words.",
         "follows": "The inconclusive prediction that it succeeds.",
-        "for-each": "One prediction for each value of a sweep.",
-        "over": "Reduces a sweep.",
+        "for-each": "Swept parameters: a prediction for each value, called `faster[cols=4096]`.",
+        "over": "Swept parameters whose values are reduced inside each block, by what `statistic` says.",
         "on-inconclusive": "What a guard does when undecided.",
         "tags": "Words to select by: `-k WORD`.",
         "notes": "For people; binds nothing.",

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from pytest_prereg.registry.estimands import STATISTICS
+from pytest_prereg.registry.contrasts import FORMS as CONTRASTS
+from pytest_prereg.registry.estimands import REDUCTIONS, STATISTICS
 from pytest_prereg.registry.regions import FORMS
 from pytest_prereg.registry.tables import PredictionsFile
 
@@ -47,7 +48,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "params": "Parameters of every arm.",
         "arms": "Settings that are compared, each with the parameters that differ.",
         "metrics": "What each repeat records: name and unit.",
-        "repeats": "Independent repeats per arm: the n of every interval.",
+        "repeats": "Independent repeats per arm, the n of every interval; or looks, or the anytime rule.",
         "pairing": "block: one repeat of every arm, in random order; none: independent arms.",
         "timeout": 'From the start of the body: "5 min", "500 ms", or seconds.',
     },
@@ -55,9 +56,12 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "claim": "The claim in words.",
         "experiment": "The experiment that it is about.",
         "arm": "The arm that it is about, where there are several.",
-        "contrast": 'Two arms that are compared, "a - b" or "a / b".',
+        "contrast": f"Arms that are compared: {', '.join(CONTRASTS.values())}.",
         "quantity": "Expression over metrics, evaluated inside each repeat: one number per repeat.",
-        "statistic": f"Across repeats: one of {', '.join(STATISTICS)}; mean, or geometric-mean for a / b.",
+        "statistic": (
+            f"Across repeats: one of {', '.join(STATISTICS)}; mean, or geometric-mean for a / b. "
+            f"With over, what reduces a sweep inside a block: one of {', '.join(REDUCTIONS)}."
+        ),
         "unit": "Unit that the verdict is shown in.",
         "predicts": f"Values that support the claim: {FORMS}.",
         "falsifier": "Values that refute the claim, in the same forms, or otherwise.",
