@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +43,32 @@ class Study:
     table: dict[str, Any] = field(default_factory=dict)
     repeats: list[RecordedRepeat] = field(default_factory=list)
     faults: tuple[str, ...] = ()
+    divisor: str | None = None
+    levels: dict[str, float] = field(default_factory=dict)
+    """Level of each arm, for "exponent(x)"."""
+    points: tuple[tuple[str, ...], ...] = ()
+    reduction: str | None = None
+    bounds: dict[str, tuple[float, float]] | None = None
 
     @property
     def arms(self) -> tuple[str, ...]:
-        return tuple(self.contrast.split()[::2]) if self.contrast else ("",)
+        if self.points:
+            return tuple(arm for point in self.points for arm in point)
+        named = self.named.arms if self.named else ("",)
+        return named or tuple(self.levels)
+
+    @property
+    def named(self) -> Contrast | None:
+        """The contrast, as it is written."""
+        if self.contrast is None:
+            return None
+        if call := re.fullmatch(r"(\w+)\((.*)\)", self.contrast):
+            operator, inside = call[1], tuple(call[2].split(", "))
+            if operator == "exponent":
+                return Contrast(operator=operator, arms=(), parameter=inside[0])
+            return Contrast(operator=operator, arms=inside)
+        left, operator, right = self.contrast.split()
+        return Contrast(operator=operator, arms=(left, right))
 
     @property
     def stopping(self) -> RepeatsTable | None:
@@ -78,13 +101,26 @@ class Study:
             self.add(value, **more)
         return self
 
+    def block(self, *values: Any, **more: Any) -> Study:
+        """Appends one repeat of each arm, in one block."""
+        number = 1 + max((repeat.block or 0 for repeat in self.repeats), default=0)
+        for arm, value in zip(self.arms, values, strict=True):
+            self.add(value, arm=arm, block=number, **more)
+        return self
+
+    def blocks(self, *rows: Any) -> Study:
+        """Appends a block for each row of values."""
+        for row in rows:
+            self.block(*row)
+        return self
+
     @property
     def experiment(self) -> Experiment:
         planned = self.counts or {}
         return Experiment(
             id="e",
             kind="import",
-            table=ExperimentTable(max_excluded=self.max_excluded, repeats=self.stopping),
+            table=ExperimentTable(max_excluded=self.max_excluded, repeats=self.stopping, bounds=self.bounds),
             arms={
                 name: Arm(name=name, params={}, env={}, timeout=None, repeats=planned.get(name))
                 for name in self.arms
@@ -97,17 +133,21 @@ class Study:
 
     @property
     def prediction(self) -> Prediction:
-        left, operator, right = self.contrast.split() if self.contrast else ("", None, "")
+        is_ratio = self.named is not None and self.named.operator == "/"
         return Prediction(
             id="p",
             claim="c",
             table=PredictionTable(claim="c", **self.table),
             experiments=("e",),
             arms=self.arms,
-            contrast=Contrast(operator=operator, arms=(left, right)) if operator else None,
+            contrast=self.named,
             quantity=parse_quantity(self.quantity, self.metrics, self.constants),
+            divisor=self.divisor and parse_quantity(self.divisor, self.metrics, self.constants),
             q=self.q,
-            statistic=self.statistic or ("geometric-mean" if operator == "/" else "mean"),
+            levels=tuple(self.levels.values()),
+            points=self.points,
+            reduction=self.reduction,
+            statistic=self.statistic or ("geometric-mean" if is_ratio else "mean"),
             predicts=parse_region(self.predicts),
             falsifier=parse_region(self.falsifier),
             confidence=self.confidence,
