@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit import remarks
+from msgspec.structs import replace
+
+from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.committed import check_committed, committed_lock
+from pytest_prereg.audit.deciding import Basis, bases_of
+from pytest_prereg.audit.dependencies import in_order, rests_on
+from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
-from pytest_prereg.audit.recorded import check_recorded
-from pytest_prereg.audit.standing import Assessment, Replication, Terms, planned, standing
-from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.evidence.series import assemble, evidence_digest, readings
-from pytest_prereg.evidence.sessions import SessionFile, check_links, read_study_evidence
-from pytest_prereg.judge.model import Reason
-from pytest_prereg.judge.verdicts import judge
+from pytest_prereg.audit.standing import Assessment, Terms
+from pytest_prereg.audit.stopping import is_decided
+from pytest_prereg.errors import PreregError, Problem, StudyError
+from pytest_prereg.evidence.series import assemble
+from pytest_prereg.evidence.sessions import (
+    SessionFile,
+    check_links,
+    read_session,
+    read_study_evidence,
+    session_paths,
+)
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
-from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit, wrong_unit
+from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit
 from pytest_prereg.registry.namesakes import check_namesakes
-from pytest_prereg.registry.refusals import RefusedError, listed
+from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.subjects import data_digest, subject_digest
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_prereg.evidence.model import Header, Series
-    from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.model import Experiment, Prediction, Study
 
     Digest = Callable[[Study, Experiment], str | None]
-
-MIXED = "its sessions measured different versions of the subject, or read different data"
 
 
 class StudyState:
@@ -50,19 +55,52 @@ class StudyState:
         self.lock = lock_of(study)
         self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}
         self.constants = {name: table.value for name, table in study.constants.items()}
+        self._order = in_order(study.predictions, self._below)
         self._files_digested: dict[tuple[Digest, str], str | None] = {}
+        self._terms: dict[str, Terms] = {}
         self.reread()
 
     def reread(self) -> None:
         """Read all evidence of the study from disk."""
         self.files = read_study_evidence(self.study)
         self.series = {
-            name: assemble(experiment, self.files.get(name, []))
+            name: self._assembled(experiment, self.files.get(name, []))
             for name, experiment in self.study.experiments.items()
         }
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
-        self.__dict__.pop("orders", None)
+        self._assessed: dict[str, Assessment] = {}
+        self._refused: dict[str, PreregError] = {}
+        self._open: set[str] = set()
+        for derived in ("bases", "family", "orders"):
+            self.__dict__.pop(derived, None)
+
+    def _assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
+        """All series of an experiment; one that a stopping rule ends early is complete from there on."""
+        several = assemble(experiment, files)
+        if experiment.stopping is None:
+            return several
+        return [one if one.complete else self._ended(experiment, one) for one in several]
+
+    def _ended(self, experiment: Experiment, series: Series) -> Series:
+        return replace(series, complete=is_decided(self, experiment, series))
+
+    def is_enough(self, experiment: Experiment, number: int) -> bool:
+        """Whether a series that is being measured is at its end, from what its files say at this moment."""
+        paths = session_paths(self.study.evidence_folder, {experiment.id})
+        files = [read_session(path) for path in paths if path.parent.name == experiment.id]
+        own = [file for file in files if file.header is None or file.header.study == self.study.id]
+        return any(one.number == number and one.complete for one in self._assembled(experiment, own))
+
+    @cached_property
+    def bases(self) -> dict[str, Basis | None]:
+        """The series that decide each prediction; ``None`` where there is not yet one of each experiment."""
+        return bases_of(self, self._order)
+
+    @cached_property
+    def family(self) -> Family | None:
+        """The claims that share one error; ``None`` where each has its own."""
+        return family_of(self)
 
     @cached_property
     def head_lock(self) -> Lock | None:
@@ -129,77 +167,72 @@ class StudyState:
         Raises:
             StudyError: the units of what is not registered don't go together.
         """
-        try:
-            unit, scale = registered_unit(self.study, prediction)
-            predicts, falsifier = thresholds(prediction, unit)
-        except RefusedError as refusal:
-            raise StudyError(refused_unit(self.study, prediction, refusal)) from None
-        return Terms(unit=unit, scale=scale, predicts=predicts, falsifier=falsifier)
+        if prediction.id not in self._terms:
+            try:
+                unit, scale = registered_unit(self.study, prediction)
+                predicts, falsifier = thresholds(prediction, unit)
+            except RefusedError as refusal:
+                raise StudyError(refused_unit(self.study, prediction, refusal)) from None
+            terms = Terms(unit=unit, scale=scale, predicts=predicts, falsifier=falsifier)
+            self._terms[prediction.id] = terms
+        return self._terms[prediction.id]
 
     def entry(self, prediction: Prediction) -> LockEntry | None:
         """The prediction's table in the working lock."""
         return self.lock.predictions.get(prediction.id) if self.lock else None
-
-    def deciding(self, prediction: Prediction) -> Series | None:
-        """The first complete series that binds the prediction as it stands, else the first complete one."""
-        complete = [series for series in self.series[prediction.experiment] if series.complete]
-        bound = (item for item in complete if self.binds(item, prediction))
-        return next(bound, complete[0] if complete else None)
 
     def binds(self, series: Series, prediction: Prediction) -> bool:
         """Whether the series was measured for this very registration."""
         return series.predictions.get(prediction.id) == self.digests[prediction.id]
 
     def assess(self, prediction: Prediction) -> Assessment:
-        """Judge a prediction from the evidence on disk.
+        """Judge a prediction from the evidence on disk, and before it all that it rests on; each once.
 
         Raises:
             JudgeError: a recorded value is not a number that can be judged.
         """
-        series = self.deciding(prediction)
-        terms = self.terms(prediction)
-        altered = self.altered(prediction.experiment, series)
-        judgement = self._judge(prediction, series, terms, altered) if series else None
-        digest = evidence_digest([series], judgement.repeats) if series and judgement else None
-        order = self.orders[prediction.id]
-        entry = self.entry(prediction)
-        return Assessment(
-            prediction=prediction,
-            predicts=terms.predicts,
-            falsifier=terms.falsifier,
-            unit=terms.unit,
-            order=order,
-            standing=standing(order, prediction),
-            judgement=judgement,
-            pending=None if judgement else self.why_pending(prediction),
-            planned=planned(self.study.experiments[prediction.experiment], prediction),
-            series=series.number if series else None,
-            series_count=len(self.series[prediction.experiment]),
-            sessions=series.sessions if series else (),
-            evidence=digest,
-            imported=series is not None and series.origin == "imported",
-            entry=entry,
-            flags=self._remarks(prediction, series, judgement, order),
-            problems=(
-                *altered,
-                *self._miscalculated(prediction),
-                *check_recorded(
-                    self.study,
-                    prediction,
-                    entry,
-                    is_registered=entry is not None and entry.digest == self.digests[prediction.id],
-                    found=(series, judgement, digest) if series and judgement and digest else None,
-                ),
-            ),
-            replications=tuple(self._replications(prediction, series, terms)),
-        )
+        for name in in_order([prediction.id], self._unassessed_below):
+            self._assess(name)
+        if prediction.id in self._refused:
+            raise self._refused[prediction.id]
+        return self._assessed[prediction.id]
 
-    def altered(self, experiment: str, series: Series | None) -> tuple[Problem, ...]:
-        """What shows that evidence of the series was changed, or that evidence of the experiment is gone.
+    def _assess(self, name: str) -> None:
+        if name in self._assessed or name in self._refused:
+            return
+        if name in self._open:
+            message = f"{quoted(name)} rests on itself"
+            raise StudyError(Problem(code="PR005", message=message, path=str(self.study.path)))
+        self._open.add(name)
+        try:
+            self._assessed[name] = assessment_of(self, self.study.predictions[name])
+        except PreregError as error:
+            self._refused[name] = error
+        finally:
+            self._open.discard(name)
+
+    def _below(self, name: str) -> Iterable[str]:
+        return rests_on(self.study, self.study.predictions[name])
+
+    def _unassessed_below(self, name: str) -> Iterable[str]:
+        return () if name in self._assessed or name in self._refused else self._below(name)
+
+    def before(self, prediction: Prediction) -> list[str]:
+        """Return ids of all predictions that have a say in a verdict, in the order in which they are decided.
+
+        Those of its family come last: they have it together.
+        """
+        below = in_order([prediction.id], self._below)
+        family = self.family.levels if self.family else ()
+        together = [name for name in family if name in self.study.predictions]
+        return [name for name in dict.fromkeys([*below, *together]) if name != prediction.id]
+
+    def altered(self, experiment: str, *several: Series) -> tuple[Problem, ...]:
+        """What shows that evidence of some series was changed, or that evidence of the experiment is gone.
 
         A file that does not say what it belongs to may belong to any series.
         """
-        sessions = series.sessions if series else ()
+        sessions = {name for series in several for name in series.sessions}
         files = [file for file in self.files[experiment] if not file.header or file.path.name in sessions]
         return (*(problem for file in files for problem in file.problems), *self._gone(experiment))
 
@@ -217,96 +250,14 @@ class StudyState:
         linked = check_links([file for files in self.files.values() for file in files])
         return [*known, *(problem for problem in linked if problem.path not in paths)]
 
-    def why_pending(self, prediction: Prediction) -> str:
-        """One line for people: what is missing."""
-        experiment = self.study.experiments[prediction.experiment]
-        open_series = [series for series in self.series[experiment.id] if not series.complete]
-        if open_series:
-            planned = sum((open_series[-1].planned or {}).values())
-            return (
-                f"{len(open_series[-1].repeats)} of {planned} repeats recorded, none is shown before the last"
-            )
-        if experiment.kind == "import":
-            return f"no evidence yet; pytest-prereg import FILE --experiment {experiment.id}"
-        return "not measured yet"
-
-    def _judge(
-        self, prediction: Prediction, series: Series, terms: Terms, altered: Sequence[Problem]
-    ) -> Judgement:
-        """Judge a series; two branches that used its number must agree on the verdict."""
-        integrity = altered[0].message if altered else MIXED if series.mixed_subject else None
-        judgement = self._reading(prediction, series, terms, integrity)
-        others = readings(
-            self.study.experiments[prediction.experiment], self.files[prediction.experiment], series
-        )
-        verdicts = [self._reading(prediction, other, terms, integrity).verdict for other in others]
-        if all(verdict is judgement.verdict for verdict in verdicts):
-            return judgement
-        dispute = (
-            f"sessions {listed(sorted(series.sessions))} used one series number, and give other verdicts"
-        )
-        return self._reading(prediction, series, terms, dispute)
-
-    def _reading(
-        self, prediction: Prediction, series: Series, terms: Terms, integrity: str | None
-    ) -> Judgement:
-        return judge(
-            prediction,
-            self.study.experiments[prediction.experiment],
-            series,
-            predicts=terms.predicts,
-            falsifier=terms.falsifier,
-            scale=terms.scale,
-            constants=self.constants,
-            obstacles=((Reason.INTEGRITY, integrity),) if integrity else (),
-        )
-
-    def _miscalculated(self, prediction: Prediction) -> tuple[Problem, ...]:
-        """Return what is wrong with the unit in the lock of what is registered as it stands."""
-        entry = self.entry(prediction)
-        if entry is None or entry.digest != self.digests[prediction.id]:
-            return ()
-        problem = wrong_unit(self.study, prediction, entry)
-        return () if problem is None else (problem,)
-
-    def _replications(
-        self, prediction: Prediction, deciding: Series | None, terms: Terms
-    ) -> list[Replication]:
-        later = [
-            series
-            for series in self.series[prediction.experiment]
-            if deciding and series.complete and series.number > deciding.number
-        ]
-        return [
-            Replication(
-                series=series.number,
-                judgement=self._judge(prediction, series, terms, self.altered(series.experiment, series)),
-            )
-            for series in later
-        ]
-
-    def _remarks(
-        self, prediction: Prediction, series: Series | None, judgement: Judgement | None, order: Order
-    ) -> tuple[str, ...]:
-        every = self.series[prediction.experiment]
-        now = [self._now(digest, prediction) for digest in (self.source, self.subject) if series]
-        of_series = remarks.of_series(prediction, series, every, *now) if series else []
-        experiments = self.measured_in.get(prediction.id, set())
-        of_registration = remarks.of_registration(prediction, self.entry(prediction), experiments)
-        of_judgement = judgement.flags if judgement else ()
-        return tuple(dict.fromkeys((*of_judgement, *of_series, *order.flags, *of_registration)))
-
-    def _now(self, digest: Callable[[Experiment], str | None], prediction: Prediction) -> str | None:
-        """A digest, or ``None``: a verdict stands, though the files that it is about are no longer here."""
-        with suppress(StudyError):
-            return digest(self.study.experiments[prediction.experiment])
-        return None
-
     def _references(self, prediction: Prediction) -> list[EvidenceRef]:
-        series = self.deciding(prediction)
-        if series is None:
-            return []
-        files = [file for file in self.files[series.experiment] if file.path.name in series.sessions]
+        basis = self.bases[prediction.id] or {}
+        files = [
+            file
+            for name, series in basis.items()
+            for file in self.files[name]
+            if file.path.name in series.sessions
+        ]
         return [reference(file, file.header, prediction) for file in files if file.header]
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 
 if TYPE_CHECKING:
-    from pytest_prereg.evidence.model import Series
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Prediction, Study
+
+
+class Evidenced(NamedTuple):
+    """A verdict that the evidence gives."""
+
+    series: int
+    judgement: Judgement
+    digest: str
+    """Of the repeats used."""
 
 
 def check_recorded(
@@ -20,7 +28,8 @@ def check_recorded(
     entry: LockEntry | None,
     *,
     is_registered: bool,
-    found: tuple[Series, Judgement, str] | None,
+    found: Evidenced | None,
+    waiting: str | None = None,
 ) -> tuple[Problem, ...]:
     """Return what is wrong with a recorded verdict: its evidence is gone, or it does not follow.
 
@@ -30,15 +39,18 @@ def check_recorded(
         entry: Its table in the lock.
         is_registered: Whether the prediction stands as that registers it; where it does not, a verdict that
             differs is a change, not a lie.
-        found: The series that decides now, the judgement, and the digest of the repeats used.
+        found: What the evidence gives now.
+        waiting: Why it gives nothing, where all of it is there.
     """
     if entry is None or entry.verdict is None:
         return ()
-    if found is None or (entry.series, entry.evidence) != (found[0].number, found[2]):
+    if found is None and waiting is not None:
+        return (unfounded(prediction, entry, f"is not enough: {waiting}", study),)
+    if found is None or (entry.series, entry.evidence) != (found.series, found.digest):
         return (gone(prediction, entry, study),)
-    if not is_registered or follows(entry, found[1]):
+    if not is_registered or follows(entry, found.judgement):
         return ()
-    return (unfounded(prediction, entry, found[1], study),)
+    return (unfounded(prediction, entry, f"gives {found.judgement.verdict}", study),)
 
 
 def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
@@ -53,12 +65,12 @@ def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
     )
 
 
-def unfounded(prediction: Prediction, entry: LockEntry, judgement: Judgement, study: Study) -> Problem:
+def unfounded(prediction: Prediction, entry: LockEntry, found: str, study: Study) -> Problem:
     """Return PR211: the evidence is there, and gives something else."""
     return Problem(
         code="PR211",
         message=f'the recorded verdict of "{prediction.id}", "{entry.verdict}", does not follow from the '
-        f"evidence, which gives {judgement.verdict}",
+        f"evidence, which {found}",
         path=shown(study.lock_path),
         advice="Restore the lock, or record again: pytest --prereg-verify --prereg-record",
     )

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def of_series(
-    prediction: Prediction,
+    arms: Collection[str],
     deciding: Series,
     every: Sequence[Series],
     source: str | None,
     subject: str | None = None,
 ) -> list[str]:
-    """Remarks on the evidence of the deciding series, and on what was there to be read before it began.
+    """Remarks on the evidence of a deciding series, and on what was there to be read before it began.
 
     Args:
-        prediction: Whose verdict it is.
+        arms: The arms that the prediction reads.
         deciding: The series that it rests on.
         every: All series of the experiment.
         source: Digest of the experiment's code and data as they are now; ``None`` where they are gone.
@@ -35,7 +35,7 @@ def of_series(
     remarks = {
         "imported": deciding.origin == "imported",
         "disputed": bool(deciding.disputed),
-        "repeats run again": any(arm_of(fault) in prediction.arms for fault in deciding.faults),
+        "repeats run again": any(arm_of(fault) in arms for fault in deciding.faults),
         "surplus repeats": deciding.surplus > 0,
         "abandoned series": any(not one.complete for one in earlier),
         "earlier data": any(one.complete for one in earlier),
@@ -57,7 +57,7 @@ def of_registration(
     """
     amendments = entry.amendments if entry else ()
     remarks = {
-        "earlier data": any(name != prediction.experiment for name in measured_in),
+        "earlier data": any(name not in prediction.experiments for name in measured_in),
         "amended after data": any(each.key == "digest" and each.verdict for each in amendments),
         "reworded": entry is not None and entry.claim != claim_digest(prediction.claim),
         "low confidence": prediction.confidence < USUAL_CONFIDENCE,

@@ -8,11 +8,13 @@ import msgspec
 
 from pytest_prereg.audit.order import Grade, Order
 from pytest_prereg.errors import Problem
-from pytest_prereg.judge.model import Judgement
+from pytest_prereg.evidence.model import Series
+from pytest_prereg.judge.model import Judgement, Verdict
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.lock import LockEntry
-from pytest_prereg.registry.model import Experiment, Prediction
+from pytest_prereg.registry.model import Prediction, Study
 from pytest_prereg.registry.regions import Region
+from pytest_prereg.registry.uses import arms_of
 
 CONFIRMATORY = frozenset({Grade.REGISTERED, Grade.REGISTERED_ONE_SIDE, Grade.WITNESSED})
 
@@ -24,6 +26,25 @@ class Replication(msgspec.Struct, kw_only=True, frozen=True):
 
     series: int
     judgement: Judgement
+
+
+class Found(msgspec.Struct, kw_only=True, frozen=True):
+    """The verdict on a prediction and the series that it rests on, or why there is none yet."""
+
+    judgement: Judgement | None = None
+    pending: str | None = None
+    used: tuple[Series, ...] = ()
+    """The one whose number the verdict goes by first."""
+    final: bool = True
+    """Whether nothing that is still to be measured can change its numbers."""
+
+
+class Version(msgspec.Struct, kw_only=True, frozen=True):
+    """What one series says of a guard, for one version of its subject."""
+
+    subject: str | None
+    series: int
+    verdict: Verdict
 
 
 class Assessment(msgspec.Struct, kw_only=True, frozen=True):
@@ -54,11 +75,19 @@ class Assessment(msgspec.Struct, kw_only=True, frozen=True):
     problems: tuple[Problem, ...]
     """Evidence altered or gone (PR207), or a recorded verdict that does not follow (PR211)."""
     replications: tuple[Replication, ...]
+    subject: str | None = None
+    """Digest of what was measured, where the experiment declares it: the verdict is about that."""
+    history: tuple[Version, ...] = ()
+    """Of a guard, what every complete series says by itself, in order."""
+    final: bool = True
+    """Whether the verdict can be recorded: of a family that is not complete the levels may still rise."""
 
     @property
     def recorded(self) -> str | None:
-        """The verdict in the lock."""
-        return self.entry.verdict if self.entry else None
+        """The verdict in the lock; of a guard only if it is about the same version of its subject."""
+        if self.entry is None or (self.prediction.table.kind == "guard" and self.entry.series != self.series):
+            return None
+        return self.entry.verdict
 
     @property
     def changed(self) -> bool:
@@ -86,8 +115,18 @@ def standing(order: Order, prediction: Prediction) -> Standing:
     return "replication" if prediction.table.data_seen == "full" else "confirmatory"
 
 
-def planned(experiment: Experiment, prediction: Prediction) -> int | None:
-    """Registered repeats of the prediction's smaller arm; ``None`` where no number was registered."""
-    counts = [experiment.arms[arm].repeats for arm in prediction.arms]
+def planned(study: Study, prediction: Prediction) -> int | None:
+    """Registered repeats of the smallest arm that is read; ``None`` where no number was registered."""
+    counts = [
+        study.experiments[name].arms[arm].repeats
+        for name in prediction.experiments
+        for arm in read_arms(study, prediction, name)
+    ]
     known = [count for count in counts if count is not None]
-    return min(known) if len(known) == len(counts) else None
+    return min(known, default=None) if len(known) == len(counts) else None
+
+
+def read_arms(study: Study, prediction: Prediction, experiment: str) -> frozenset[str]:
+    """Arms of an experiment that a prediction reads, or the members of a conjunction read."""
+    parts = [prediction, *(study.predictions[name] for name in prediction.members)]
+    return frozenset(arm for one in parts for arm in arms_of(one, experiment))

@@ -1,0 +1,178 @@
+"""From a prediction and the series that decide it to its assessment: verdict, standing, words beside it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit import remarks
+from pytest_prereg.audit.conditions import doubts, follows_decided, unmet, waits
+from pytest_prereg.audit.deciding import current_subject, is_guard, of_subject
+from pytest_prereg.audit.families import found_in
+from pytest_prereg.audit.guards import found_for, history
+from pytest_prereg.audit.judging import judged
+from pytest_prereg.audit.pending import why_pending
+from pytest_prereg.audit.recorded import Evidenced, check_recorded
+from pytest_prereg.audit.standing import Assessment, Found, Replication, planned, read_arms, standing
+from pytest_prereg.errors import StudyError
+from pytest_prereg.evidence.series import evidence_digest
+from pytest_prereg.registry.lock import wrong_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.errors import Problem
+    from pytest_prereg.evidence.model import Series
+    from pytest_prereg.registry.model import Experiment, Prediction
+
+FOLLOWS_DECIDED = "follows a decided one"
+
+
+def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
+    """Return all that is known of a prediction; what it rests on was assessed before.
+
+    Raises:
+        JudgeError: A recorded value is not a number that can be judged.
+        StudyError: Units don't go together, or the subject of a guard is not there.
+    """
+    found = found_of(state, prediction)
+    terms, order = state.terms(prediction), state.orders[prediction.id]
+    evidenced = _evidenced(found)
+    deciding = found.used[0] if found.used else None
+    too_late = follows_decided(state, prediction)
+    return Assessment(
+        prediction=prediction,
+        predicts=terms.predicts,
+        falsifier=terms.falsifier,
+        unit=terms.unit,
+        order=order,
+        standing="exploratory" if too_late else standing(order, prediction),
+        judgement=found.judgement,
+        pending=found.pending,
+        planned=planned(state.study, prediction),
+        series=deciding.number if deciding else None,
+        series_count=len(state.series[prediction.experiment]),
+        sessions=tuple(name for one in found.used for name in one.sessions),
+        evidence=evidenced.digest if evidenced else None,
+        imported=any(one.origin == "imported" for one in found.used),
+        entry=state.entry(prediction),
+        flags=_flags(state, prediction, found, too_late=too_late),
+        problems=tuple(_problems(state, prediction, found)),
+        replications=tuple(_replications(state, prediction, found)),
+        subject=next((one.subject for one in found.used if one.subject is not None), None),
+        history=history(state, prediction) if is_guard(prediction) else (),
+        final=found.final,
+    )
+
+
+def found_of(state: StudyState, prediction: Prediction) -> Found:
+    """Return the verdict on a prediction with the series that it rests on, or why there is none yet."""
+    basis = state.bases[prediction.id]
+    if basis is None:
+        return Found(pending=unmet(state, prediction) or why_pending(state, prediction))
+    if waiting := waits(state, prediction):
+        return Found(pending=waiting)
+    if is_guard(prediction):
+        return found_for(state, prediction, current_subject(state, prediction.experiment))
+    if state.family is not None and prediction.id in state.family.levels:
+        return found_in(state, state.family, prediction, basis)
+    judgement = judged(state, prediction, basis, partial(doubts, state))
+    return Found(judgement=judgement, used=tuple(basis.values()))
+
+
+def _evidenced(found: Found) -> Evidenced | None:
+    """The verdict with the digest of the repeats that it rests on."""
+    if found.judgement is None:
+        return None
+    digest = evidence_digest(found.used, found.judgement.repeats)
+    return Evidenced(found.used[0].number, found.judgement, digest)
+
+
+def _problems(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Problem]:
+    """What shows that evidence, unit or recorded verdict are not what they were."""
+    for name in prediction.experiments:
+        own = [one for one in found.used or _basis(state, prediction) if one.experiment == name]
+        yield from state.altered(name, *own)
+    entry = state.entry(prediction)
+    is_registered = entry is not None and entry.digest == state.digests[prediction.id]
+    if entry is not None and is_registered and (wrong := wrong_unit(state.study, prediction, entry)):
+        yield wrong
+    then = _when_recorded(state, prediction, found)
+    yield from check_recorded(
+        state.study,
+        prediction,
+        entry,
+        is_registered=is_registered,
+        found=_evidenced(then),
+        waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
+    )
+
+
+def _basis(state: StudyState, prediction: Prediction) -> tuple[Series, ...]:
+    return tuple((state.bases[prediction.id] or {}).values())
+
+
+def _when_recorded(state: StudyState, prediction: Prediction, found: Found) -> Found:
+    """What is to be held against the lock: of a guard what it says of the version that was recorded last."""
+    entry = state.entry(prediction)
+    if entry is None or entry.series is None or not is_guard(prediction):
+        return found
+    every = state.series[prediction.experiment]
+    recorded = next((one for one in every if one.number == entry.series), None)
+    return found_for(state, prediction, recorded.subject) if recorded else Found(pending="gone")
+
+
+def _replications(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Replication]:
+    """Later series, each judged by itself; of several experiments those that come next of each together."""
+    last = {one.experiment: one for one in found.used}
+    later = [
+        [one for one in _comparable(state, prediction, series) if one.number > series.number]
+        for series in last.values()
+    ]
+    for several in zip(*later, strict=False):
+        basis = dict(zip(last, several, strict=True))
+        judgement = judged(state, prediction, basis, partial(doubts, state))
+        yield Replication(series=several[0].number, judgement=judgement)
+
+
+def _comparable(state: StudyState, prediction: Prediction, series: Series) -> list[Series]:
+    """Complete series of the same experiment; of a guard those of the same version of its subject."""
+    if is_guard(prediction):
+        return of_subject(state, series.experiment, series.subject)
+    return [one for one in state.series[series.experiment] if one.complete]
+
+
+def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late: bool) -> tuple[str, ...]:
+    first = {one.experiment: one for one in reversed(found.used)}
+    experiments = state.measured_in.get(prediction.id, set())
+    return tuple(
+        dict.fromkeys(
+            (
+                *(found.judgement.flags if found.judgement else ()),
+                *(flag for one in first.values() for flag in _of_series(state, prediction, one)),
+                *state.orders[prediction.id].flags,
+                *remarks.of_registration(prediction, state.entry(prediction), experiments),
+                *([FOLLOWS_DECIDED] if too_late else []),
+            )
+        )
+    )
+
+
+def _of_series(state: StudyState, prediction: Prediction, series: Series) -> Sequence[str]:
+    experiment = state.study.experiments[series.experiment]
+    every = state.series[experiment.id]
+    if is_guard(prediction):
+        every = [one for one in every if one.subject == series.subject]
+    arms = read_arms(state.study, prediction, experiment.id)
+    return remarks.of_series(
+        arms, series, every, _now(state.source, experiment), _now(state.subject, experiment)
+    )
+
+
+def _now(digest: Callable[[Experiment], str | None], experiment: Experiment) -> str | None:
+    """A digest, or ``None``: a verdict stands, though the files that it is about are no longer here."""
+    with suppress(StudyError):
+        return digest(experiment)
+    return None

@@ -1,0 +1,111 @@
+"""What a verdict depends on beside its data: predictions that must be supported, or decided, before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.audit.calibration import uncalibrated
+from pytest_prereg.audit.dependencies import calibrators, required
+from pytest_prereg.audit.standing import standing
+from pytest_prereg.errors import PreregError
+from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.relations import predecessor
+from pytest_prereg.registry.uses import instruments_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.deciding import Basis
+    from pytest_prereg.judge.findings import Doubt
+    from pytest_prereg.registry.model import Prediction
+
+SUPPORTED = "is supported"
+PENDING = "is pending"
+
+
+class Lack(NamedTuple):
+    """Something that a prediction depends on, and that is not there."""
+
+    text: str
+    """One line for people."""
+    may_come: bool
+    """Whether it is pending, so that a verdict has to wait for it."""
+
+
+def finding(state: StudyState, name: str, reader: Prediction) -> str:
+    """Return what is known of prediction ``name``, as a verb: ``is supported``, ``is pending``.
+
+    An exploratory verdict counts for nothing but what is exploratory itself.
+    """
+    try:
+        found = state.assess(state.study.predictions[name])
+    except PreregError:
+        return "can't be judged"
+    if found.judgement is None:
+        return PENDING
+    if found.standing == "exploratory" and standing(state.orders[reader.id], reader) != "exploratory":
+        return "is exploratory"
+    return f"is {found.judgement.verdict}"
+
+
+def lacks(state: StudyState, prediction: Prediction) -> Iterator[Lack]:
+    """What a prediction lacks to be judged: the support that it requires, and its predecessor's verdict."""
+    for name in required(state.study, prediction):
+        known = finding(state, name, prediction)
+        if known != SUPPORTED:
+            yield Lack(f"requires {quoted(name)}, which {known}", known == PENDING)
+    before = predecessor(prediction, state.study.predictions)
+    if before is not None and finding(state, before, prediction) == PENDING:
+        yield Lack(f"follows {quoted(before)}, which is pending", may_come=True)
+
+
+def unmet(state: StudyState, prediction: Prediction) -> str | None:
+    """Why nothing is bought for the prediction: evidence that can't decide it would be in vain."""
+    for one in _parts(state, prediction):
+        for lack in lacks(state, one):
+            return lack.text
+        for text in _not_calibrated(state, one):
+            return text
+    return None
+
+
+def waits(state: StudyState, prediction: Prediction) -> str | None:
+    """What a prediction that has its evidence still waits for; until then no value is shown."""
+    every = (lack for one in _parts(state, prediction) for lack in lacks(state, one))
+    return next((lack.text for lack in every if lack.may_come), None)
+
+
+def doubts(state: StudyState, prediction: Prediction, basis: Basis) -> list[Doubt]:
+    """Return what speaks against a verdict from this evidence, without a look at its values."""
+    lacking = uncalibrated(state, prediction, basis, lambda name: finding(state, name, prediction))
+    return [
+        *((Reason.REQUIRED, lack.text) for lack in lacks(state, prediction)),
+        *((Reason.INSTRUMENT, text) for text in lacking),
+    ]
+
+
+def follows_decided(state: StudyState, prediction: Prediction) -> bool:
+    """Whether it follows a prediction that was decided: then nothing was left for a successor to decide."""
+    before = predecessor(prediction, state.study.predictions)
+    if before is None:
+        return False
+    try:
+        found = state.assess(state.study.predictions[before])
+    except PreregError:
+        return False
+    return found.judgement is not None and found.judgement.verdict is not Verdict.INCONCLUSIVE
+
+
+def _parts(state: StudyState, prediction: Prediction) -> list[Prediction]:
+    """The prediction, and the members of a conjunction, which are judged in it."""
+    return [prediction, *(state.study.predictions[name] for name in prediction.members)]
+
+
+def _not_calibrated(state: StudyState, prediction: Prediction) -> Iterator[str]:
+    for instrument in instruments_of(prediction, state.study.experiments):
+        for name in calibrators(state.study, instrument):
+            known = finding(state, name, prediction)
+            if known != SUPPORTED:
+                yield f"instrument {quoted(instrument)} is calibrated by {quoted(name)}, which {known}"
