@@ -145,13 +145,15 @@ def _digest(
     study: Study, experiment: Experiment, key: Key, files: list[Path], content: Callable[[Path], str]
 ) -> str | None:
     """The digest of a list of paths, each with the digest of the file's content; ``None`` for no files."""
+    if not files:
+        return None
     folder = study.folder.resolve()
     try:
         listed = sorted([_path(file, folder), content(file)] for file in files)
     except OSError as error:
         message = f"{quoted(key)}: {_unreadable(error)}"
         raise StudyError(_problem(study, experiment, (key,), message, ADVICE[key])) from None
-    return f"sha256:{hashlib.sha256(canonical_json(listed)).hexdigest()}" if files else None
+    return f"sha256:{hashlib.sha256(canonical_json(listed)).hexdigest()}"
 
 
 def _path(file: Path, folder: Path) -> str:
