@@ -35,7 +35,6 @@ TABLES: tuple[tuple[str, type[tables.Table]], ...] = (
 
 REFUSED: dict[type[tables.Table], frozenset[str]] = {
     tables.ExperimentTable: frozenset(supported.EXPERIMENTS),
-    tables.InstrumentTable: frozenset({"calibrated-by"}),
 }
 """Keys for which ``lock`` says PR008."""
 
@@ -43,7 +42,6 @@ IDLE: dict[type[tables.Table], frozenset[str]] = {
     tables.StudyTable: frozenset({"prices"}),
     tables.ExperimentTable: frozenset({"unit", "exclusive"}),
     tables.MetricTable: frozenset({"from"}),
-    tables.InstrumentTable: frozenset({"trusted"}),
 }
 """Keys that are taken and that nothing acts on yet."""
 
@@ -61,13 +59,10 @@ DEFAULTS = {
 """Defaults that the tables leave to the loader."""
 
 PARTLY = {
-    (tables.StudyTable, "family"): '`"holm"`: *not yet*.',
     (tables.ExperimentTable, "data"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "subject"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "executor"): 'Other than `"local"`: *not yet*.',
     (tables.ExperimentTable, "cache"): '`"fresh"`: *not yet*.',
-    (tables.PredictionTable, "kind"): '`"guard"`: *not yet*.',
-    (tables.PredictionTable, "basis"): 'Other than `"measured"`: *not yet*.',
 }
 """Keys of which some values are refused."""
 
@@ -106,14 +101,14 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
     },
     tables.MetricTable: {"instrument": "What takes the reading; `timer` and `bench` name themselves."},
     tables.PredictionTable: {
-        "kind": "Decided once, for good; or anew for each version of the code.",
-        "basis": "Where the claim comes from.",
+        "kind": "Decided once, for good; or anew for each version of the subject.",
+        "basis": "Where the claim comes from; only `measured` counts in hit rates.",
         "successes": "What is counted in each repeat, of its `trials`; the statistic is then `proportion`.",
         "trials": "How many there were in the repeat.",
         "numerator": "What is summed over repeats; the statistic is then `ratio-of-sums`.",
         "denominator": "What is summed over repeats and divides it.",
-        "inputs": "What a formula takes.",
-        "formula": "A calculation over other quantities.",
+        "inputs": "What a formula takes, by name: quantities of experiments, and constants.",
+        "formula": "An expression over the names of the inputs.",
         "all": "Predictions that must all be supported.",
         "credence": "Your probability that it will be supported, given a decision; not scored yet.",
         "requires": "Predictions that must be supported first.",
