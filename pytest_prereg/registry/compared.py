@@ -91,7 +91,7 @@ class _Comparison:
             for name in self._listed(key, written):
                 self._check_axis(key, name, taken)
                 taken.setdefault(name, quoted(key))
-        free = [name for name in self.values if name not in taken]
+        free = [name for name in self.values if name not in taken and not self._is_told(name)]
         if not self._parameter_is_known():
             free = []  # it may be the one that was meant
         for name in free if not self.complaints.told(*self.keys, "for-each") else ():
@@ -216,10 +216,15 @@ class _Comparison:
                 else f"in {quoted(key)} and {taken[name]}"
             )
             self._complain(key, "PR005", f" has {quoted(name)} {both}; keep one")
-        elif name not in (self.experiment.table.sweep or {}):
+        elif name not in (self.experiment.table.sweep or {}) and not self._is_told(name):
             hint = suggestion(name, self.values, "it sweeps") if self.values else "; it has no sweep"
             what = f": {quoted(key)} names {quoted(name)}, which experiment {quoted(self.experiment.id)}"
             self._complain(key, "PR007", f"{what} does not sweep{hint}")
+
+    def _is_told(self, axis: str) -> bool:
+        """Whether something was said about an axis in its experiment, or about the whole sweep there."""
+        sweep = ("experiments", self.experiment.id, "sweep")
+        return self.complaints.told(*sweep, axis) or self.complaints.told(*sweep)
 
     def _complain(self, key: str, code: str, message: str) -> None:
         self.complaints.add((*self.keys, key), code, f"{label(self.keys)}{message}")
