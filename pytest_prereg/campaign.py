@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.conditions import unmet
+from pytest_prereg.audit.deciding import current_subject, is_guard, of_subject
+from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.errors import PreregError, Problem, UsageError
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
@@ -45,6 +48,8 @@ class Due(msgspec.Struct, kw_only=True, frozen=True):
     """Registration digests that it binds."""
     missing: int
     planned: int
+    """The most that there can be, where a stopping rule may end the series early."""
+    may_end_early: bool = False
 
 
 def check_executor(name: str | None) -> None:
@@ -59,7 +64,7 @@ def check_executor(name: str | None) -> None:
 
 
 class Campaign:
-    """Measures for one study, each experiment at most once in a run."""
+    """Measures for one study, each experiment once in a run, and once more to confirm that a guard fails."""
 
     def __init__(
         self,
@@ -73,7 +78,7 @@ class Campaign:
         self.fresh = fresh
         self.explore = explore
         self.progress = progress
-        self.measured: dict[str, Due] = {}
+        self.measured: dict[str, list[Due]] = {}
         self.refused: dict[str, Problem] = {}
         self.outputs: list[Path] = []
         self._failed: dict[str, PreregError] = {}
@@ -87,25 +92,34 @@ class Campaign:
             EvidenceError: nothing could be written.
             KeyboardInterrupt: the run was interrupted, also by SIGTERM; what had finished is kept.
         """
-        name = prediction.experiment
+        for name in prediction.experiments:
+            self._measure(prediction, name)
+            if wants_confirmation(self.state, prediction):
+                self._measure(prediction, name)
+
+    def _measure(self, prediction: Prediction, name: str) -> None:
         failed = self._failed.get(name)
-        if (name in self.measured and failed is None) or self.due(prediction) is None:
+        confirming = wants_confirmation(self.state, prediction)
+        if (name in self.measured and failed is None and not confirming) or not self.due(prediction, name):
             return
         if failed is not None:
             raise failed
         try:
-            self._run(prediction)
+            self._run(prediction, name)
         except PreregError as error:
             self._failed[name] = said_before(error)
             raise
 
-    def due(self, prediction: Prediction) -> Due | None:
-        """The series that the prediction waits for, or ``None``: nothing is missing, or nothing may run."""
-        experiment = self.state.study.experiments[prediction.experiment]
+    def due(self, prediction: Prediction, name: str) -> Due | None:
+        """The series of an experiment that a prediction waits for; ``None`` if none is, or may be run."""
+        experiment = self.state.study.experiments[name]
         if experiment.kind != "fixture":
             return None
-        complete = [one for one in self.state.series[experiment.id] if one.complete]
-        if not self.fresh and any(self.state.binds(one, prediction) for one in complete):
+        complete = self._complete(prediction, name)
+        bound = any(self.state.binds(one, prediction) for one in complete)
+        if bound and not self.fresh and not wants_confirmation(self.state, prediction):
+            return None
+        if unmet(self.state, prediction):
             return None
         problem = refusal(self.state, prediction)
         if problem is not None:
@@ -115,16 +129,28 @@ class Campaign:
                 return None
         return self._next(experiment, self.state.series[experiment.id])
 
+    def _complete(self, prediction: Prediction, name: str) -> list[Series]:
+        """Complete series of an experiment; for a guard of its subject as it is now."""
+        if is_guard(prediction):
+            return of_subject(self.state, name, current_subject(self.state, name))
+        return [one for one in self.state.series[name] if one.complete]
+
     def announce(self, prediction: Prediction) -> list[str]:
         """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
-        due = None if prediction.experiment in self._announced else self.due(prediction)
-        if due is None:
-            return []
-        self._announced.add(prediction.experiment)
-        took = self._seconds_per_repeat(prediction.experiment)
-        about = f", about {took * due.missing:.0f} s" if took else ", time unknown"
-        repeats = f"{due.missing} of {due.planned} repeats{about}, $0.00"
-        return [f"would measure {due.experiment}: series {due.number}, {repeats}"]
+        lines = []
+        for name in prediction.experiments:
+            due = None if name in self._announced else self.due(prediction, name)
+            if due is not None:
+                self._announced.add(name)
+                lines.append(self._announcement(due))
+        return lines
+
+    def _announcement(self, due: Due) -> str:
+        took = self._seconds_per_repeat(due.experiment)
+        most = "at most " if due.may_end_early else ""
+        about = f", about {most}{took * due.missing:.0f} s" if took else ", time unknown"
+        repeats = f"{most}{due.missing} of {due.planned} repeats{about}, $0.00"
+        return f"would measure {due.experiment}: series {due.number}, {repeats}"
 
     def advice(self, *, interrupted: bool, recorded: bool) -> list[str]:
         """What was kept, and the command that comes next."""
@@ -157,7 +183,8 @@ class Campaign:
     def bound(self, experiment: Experiment) -> dict[str, str]:
         """Registration digests of those predictions of the experiment that HEAD registers as they stand."""
         state = self.state
-        predictions = (one for one in state.study.predictions.values() if one.experiment == experiment.id)
+        every = state.study.predictions.values()
+        predictions = (one for one in every if experiment.id in one.experiments)
         return {one.id: state.digests[one.id] for one in predictions if refusal(state, one) is None}
 
     def _next(self, experiment: Experiment, every: Sequence[Series]) -> Due:
@@ -168,44 +195,38 @@ class Campaign:
         versions = self.state.subject(experiment), self.state.data(experiment)
         started = next((one for one in opened if is_current(one, source, bound, versions)), None)
         planned = sum((experiment.planned or {}).values())
-        if started is not None:
-            return Due(
-                experiment=experiment.id,
-                number=started.number,
-                series=started,
-                predictions=dict(started.predictions),
-                missing=planned - len(started.repeats),
-                planned=planned,
-            )
         return Due(
             experiment=experiment.id,
-            number=next_number(every),
-            series=None,
-            predictions=bound,
-            missing=planned,
+            number=started.number if started else next_number(every),
+            series=started,
+            predictions=dict(started.predictions) if started else bound,
+            missing=planned - len(started.repeats) if started else planned,
             planned=planned,
+            may_end_early=experiment.stopping is not None,
         )
 
     # Running it
 
-    def _run(self, prediction: Prediction) -> None:
+    def _run(self, prediction: Prediction, name: str) -> None:
         """Take the experiment, look again what is due, and measure it."""
         state = self.state
-        experiment = state.study.experiments[prediction.experiment]
+        experiment = state.study.experiments[name]
         with ExperimentHold.take(state.study.evidence_folder, experiment.id) as hold:
             state.reread()
-            due = self.due(prediction)
+            due = self.due(prediction, name)
             if due is None:
                 return
             executor = LocalExecutor(state.study, experiment)
             try:
                 with sigterm_interrupts():
                     executor.start()
-                    self.measured[experiment.id] = due
+                    self.measured.setdefault(experiment.id, []).append(due)
                     header = self._header(experiment, due, executor)
                     writer = SessionWriter.open(state.study.evidence_folder, header, hold=hold)
                     if self.progress:
-                        self.progress.start(experiment.id, due.missing, due.planned)
+                        self.progress.start(
+                            experiment.id, due.missing, due.planned, may_end_early=due.may_end_early
+                        )
                     measure(
                         state.study,
                         experiment,
@@ -215,6 +236,7 @@ class Campaign:
                         header=header,
                         progress=self.progress.repeat if self.progress else None,
                         files=state.files[experiment.id],
+                        enough=lambda _block: state.is_enough(experiment, due.number),
                     )
             finally:
                 executor.close()
@@ -259,7 +281,8 @@ class Campaign:
         """Files and settled repeats of the series measured in this run."""
         series = [
             one
-            for due in self.measured.values()
+            for several in self.measured.values()
+            for due in several
             for one in self.state.series[due.experiment]
             if one.number == due.number
         ]

@@ -90,10 +90,10 @@ class PredictionItem(TomlItem):
         assessment = self.assessment
         if assessment is None:  # pragma: no cover - setup ran
             return
-        if assessment.judgement is None:
-            pytest.skip(f"pending: {assessment.pending}")
         if self.run.fails(assessment):
             fail(self.run.explain(assessment))
+        if assessment.judgement is None:
+            pytest.skip(f"pending: {assessment.pending}")
         if assessment.judgement.verdict == "inconclusive":
             pytest.skip(f"inconclusive: {self.run.reason(assessment)}")
 

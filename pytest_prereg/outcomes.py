@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
 from pytest_prereg.audit.order import Grade
-from pytest_prereg.audit.standing import CONFIRMATORY
-from pytest_prereg.errors import Problem
+from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
+from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Reason, Verdict
@@ -19,7 +21,7 @@ from pytest_prereg.report.records import Record, judged_record, pending_record
 from pytest_prereg.report.terminal import Shown, verdict_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.standing import Assessment
@@ -46,16 +48,30 @@ class StudyRun:
         self.campaign = campaign
         self.unicode = unicode
         """Whether the terminal shows more than ASCII."""
+        self.selected: Collection[str] = state.study.predictions
+        """Ids of the predictions that this session judges."""
 
     def assess(self, prediction: Prediction) -> Assessment:
-        """Measure the prediction's experiment if that is due and allowed, then judge."""
-        if self.mode.measure and not self.state.spoiled(prediction.experiment):
-            self.campaign.measure(prediction)
+        """Measure what the prediction's verdict rests on, if that is due and allowed, then judge.
+
+        What it requires, and what calibrates its instruments, is measured first if it is selected: else a
+        prediction that stands above it in the file would wait for another run.
+        """
+        if self.mode.measure:
+            for name in self.state.before(prediction):
+                if name in self.selected:
+                    with suppress(PreregError):  # its own item says so
+                        self._measure(self.state.study.predictions[name])
+            self._measure(prediction)
         assessment = self._explained(self.state.assess(prediction))
         refused = self.campaign.refused.get(prediction.id)
         if refused and assessment.judgement is None:
             return msgspec.structs.replace(assessment, pending=f"{refused.code}: {refused.message}")
         return assessment
+
+    def _measure(self, prediction: Prediction) -> None:
+        if not any(self.state.spoiled(name) for name in prediction.experiments):
+            self.campaign.measure(prediction)
 
     def _explained(self, assessment: Assessment) -> Assessment:
         """Add to a reason what the first repeat that gave it said of itself: that is known where it ran."""
@@ -63,7 +79,7 @@ class StudyRun:
         if judgement is None or judgement.reason not in FAILURES:
             return assessment
         failed = self._first(assessment, FAILURES[judgement.reason])
-        said = account(failed, self.state.files[assessment.prediction.experiment]) if failed else None
+        said = account(failed, self.state.files[failed.id.partition("/")[0]]) if failed else None
         if said is None:
             return assessment
         told = msgspec.structs.replace(judgement, detail=f"{judgement.detail} ({said})")
@@ -71,10 +87,14 @@ class StudyRun:
 
     def _first(self, assessment: Assessment, outcome: Outcome) -> RecordedRepeat | None:
         """The first repeat of the deciding series that ended like that in an arm of the prediction."""
-        prediction = assessment.prediction
-        every = self.state.series[prediction.experiment]
-        repeats = (one for series in every if series.number == assessment.series for one in series.repeats)
-        return next((one for one in repeats if one.outcome is outcome and one.arm in prediction.arms), None)
+        prediction, state = assessment.prediction, self.state
+        for name in prediction.experiments:
+            arms = read_arms(state.study, prediction, name)
+            for series in state.series[name]:
+                for one in series.repeats if set(series.sessions) <= set(assessment.sessions) else ():
+                    if one.outcome is outcome and one.arm in arms:
+                        return one
+        return None
 
     def record(self, assessment: Assessment) -> Record:
         """What other plugins are told of the prediction."""
@@ -107,7 +127,7 @@ class StudyRun:
         elif assessment.standing == "exploratory":
             detail = f"{name} is exploratory: {why_exploratory(assessment)}"
             yield self._problem(assessment, "PR212", detail, None)
-        elif assessment.recorded is None and not self.mode.record:
+        elif assessment.recorded is None and assessment.final and not self.mode.record:
             advice = "pytest --prereg-verify --prereg-record, and commit"
             yield self._problem(
                 assessment, "PR211", f"{name} has a verdict that the lock does not record", advice
@@ -118,8 +138,12 @@ class StudyRun:
         return Problem(code=code, message=message, path=path, line=assessment.prediction.line, advice=advice)
 
     def fails(self, assessment: Assessment) -> bool:
-        """Whether the verdict fails the run."""
-        judgement = assessment.judgement
+        """Whether the verdict, or that a guard has none, fails the run."""
+        judgement, table = assessment.judgement, assessment.prediction.table
+        if table.kind == "guard":
+            if judgement is None or judgement.verdict is Verdict.INCONCLUSIVE:
+                return table.on_inconclusive == "fail" and (judgement is not None or self.mode.measure)
+            return assessment.changed or judgement.verdict is Verdict.REFUTED
         if judgement is None:
             return False
         return assessment.changed or (judgement.verdict is Verdict.REFUTED and assessment.recorded is None)
@@ -135,11 +159,17 @@ class StudyRun:
         """What a failed prediction shows in the failures section."""
         shown = self.shown(assessment)
         lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=self.unicode)]
-        if assessment.standing == "exploratory" and not assessment.recorded:
+        if assessment.judgement is None or assessment.judgement.verdict is Verdict.INCONCLUSIVE:
+            lines.append('on-inconclusive = "fail": this guard has to be supported')
+        elif assessment.prediction.table.kind == "guard" and not assessment.changed:
+            lines.append("a guard that is refuted, and confirmed, fails until its subject is mended")
+        elif assessment.standing == "exploratory" and not assessment.recorded:
             why = why_exploratory(assessment)
             lines.append(f"refuted, and exploratory, so it is not recorded: {why}")
         elif assessment.changed:
             lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
+        elif not assessment.final:
+            lines.append("refuted; it can be recorded once all of its family are measured")
         else:
             next_step = "it is recorded now" if self.mode.record else "pytest --prereg-verify --prereg-record"
             lines.append(f"refuted, and not yet recorded: {next_step}; once that is committed, it passes")
@@ -185,7 +215,9 @@ class StudyRun:
 
 
 def why_exploratory(assessment: Assessment) -> str:
-    """Why a verdict is not confirmatory: the order, or a level that is too low for it."""
+    """Why a verdict is not confirmatory: the order, a level that is too low for it, or what it follows."""
+    if FOLLOWS_DECIDED in assessment.flags:
+        return f"it follows {quoted(assessment.prediction.table.follows)}, which was decided"
     if assessment.order.grade in CONFIRMATORY:
         return f"its confidence is {assessment.prediction.confidence:g}, and below {USUAL_CONFIDENCE:g}"
     return assessment.order.detail

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registration import commit_command
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.digest import source_of_all
+from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
@@ -28,20 +29,22 @@ def refusal(state: StudyState, prediction: Prediction) -> Problem | None:
     first = "" if _is_current(state, working, prediction) else amend
     if committed.digest != state.digests[prediction.id]:
         return _problem(state, prediction, "PR104", "is not what the lock at HEAD registers", first)
-    experiment = quoted(prediction.experiment)
+    experiment = listed(prediction.experiments, "or")
     if not _is_current(state, committed, prediction):
         changed = f"was registered with other code of experiment {experiment}"
         return _problem(state, prediction, "PR103", changed, first)
-    if not state.has_committed_code(prediction.experiment):
+    uncommitted = [name for name in prediction.experiments if not state.has_committed_code(name)]
+    if uncommitted:
+        experiment = listed(uncommitted)
         what = f"is registered, but the code of experiment {experiment} is not committed"
         return _problem(state, prediction, "PR102", what)
     return None
 
 
 def _is_current(state: StudyState, entry: LockEntry | None, prediction: Prediction) -> bool:
-    """Return whether an entry of a lock registers the prediction and its experiment as they are."""
-    source = state.source(state.study.experiments[prediction.experiment])
-    now = state.digests[prediction.id], source
+    """Return whether an entry of a lock registers the prediction and its experiments as they are."""
+    sources = {name: state.source(state.study.experiments[name]) for name in prediction.experiments}
+    now = state.digests[prediction.id], source_of_all(sources)
     return entry is not None and (entry.digest, entry.experiment) == now
 
 

@@ -41,9 +41,10 @@ def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> int:
 
 
 def is_recordable(assessment: Assessment) -> bool:
-    """Whether there is a verdict, of unaltered evidence, whose registration came first."""
+    """Whether there is a verdict that is final, of unaltered evidence, whose registration came first."""
     return (
         assessment.judgement is not None
+        and assessment.final
         and assessment.standing != "exploratory"
         and not any(problem.code == "PR207" for problem in assessment.problems)
     )

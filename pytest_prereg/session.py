@@ -40,6 +40,7 @@ WORDS = {
     Verdict.INCONCLUSIVE: ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),
 }
 PENDING = ("pending", ".", ("PENDING", {"yellow": True}))
+UNDECIDED_GUARD = ("failed", "-", ("UNDECIDED", {"red": True}))
 RECORDED_REFUTATION = ("passed", "r", ("REFUTED (recorded)", {"yellow": True}))
 
 
@@ -111,14 +112,16 @@ class PreregSession:
         return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Show under ``--co`` what a run would measure."""
+        """Note what is selected, and show under ``--co`` what a run would measure."""
+        chosen = [item for item in session.items if isinstance(item, PredictionItem)]
+        for run in self.runs.values():
+            run.selected = {item.prediction.id for item in chosen if item.run is run}
         writer: TerminalReporter | None = self.config.pluginmanager.get_plugin("terminalreporter")
         if writer is None or not self.config.option.collectonly or not self.mode.measure:
             return
-        for item in session.items:
-            if isinstance(item, PredictionItem):
-                for line in self._announced(item):
-                    writer.line(line)
+        for item in chosen:
+            for line in self._announced(item):
+                writer.line(line)
 
     def _announced(self, item: PredictionItem) -> list[str]:
         try:
@@ -166,10 +169,12 @@ class PreregSession:
         record = getattr(report, "prereg", None)
         if record is None or report.when != "call":
             return None
-        if record["verdict"] is None:
-            return PENDING
         if report.failed and record["changed"]:
             return "failed", "!", (f"CHANGED {record['recorded']} → {record['verdict']}", {"red": True})
+        if report.failed and record["verdict"] in (None, Verdict.INCONCLUSIVE):
+            return UNDECIDED_GUARD
+        if record["verdict"] is None:
+            return PENDING
         if report.passed and record["verdict"] == "refuted":
             return RECORDED_REFUTATION
         return WORDS[Verdict(record["verdict"])]
