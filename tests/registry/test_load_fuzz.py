@@ -48,6 +48,36 @@ quantity = "t / (n + constants.busy) ** 2"
 predicts = "<= 0.25"
 falsifier = "otherwise"
 cv = 0.05
+[experiments.g]
+metrics = { t = "s" }
+pairing = "block"
+repeats = { looks = [5, 10] }
+sweep = { cols = [1024, 4096], rows = [1, 2] }
+bounds = { t = [0, 60] }
+[predictions.swept]
+claim = "c"
+experiment = "g"
+contrast = "exponent(cols)"
+quantity = "t"
+predicts = "within 0.1 of 1"
+falsifier = "otherwise"
+for-each = ["rows"]
+[predictions.reduced]
+claim = "c"
+experiment = "g"
+quantity = "t"
+predicts = "<= 1 s"
+falsifier = "> 2 s"
+over = ["cols", "rows"]
+statistic = "min"
+[predictions.summed]
+claim = "c"
+experiment = "e"
+arm = "a"
+numerator = "t"
+denominator = "w"
+predicts = "<= 1"
+falsifier = "> 2"
 [predictions]
 plain.claim = "c"
 plain.experiment = "e"
@@ -97,6 +127,11 @@ WORDS = [
     "all = ['x']\n",
     "kind = 'guard'\n",
     "repeats = { looks = [3, 2] }\n",
+    "sweep = { x = [1, true] }\n",
+    "for-each = 'cols'\n",
+    "over = 'rows'\n",
+    "contrast = 'plateau(a, b)'\n",
+    "statistic = 'quantile(0.9)'\n",
 ]
 
 
