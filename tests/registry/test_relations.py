@@ -215,6 +215,12 @@ class TestGuards:
         )
         assert told(text) == []
 
+    def test_the_spread_of_a_share_of_trials_does_not(self) -> None:
+        lines = 'kind = "guard"\nexpected = 0.9\ndetect = 0.5'
+        text = claims(head=self.SUBJECT, a=lines).replace('"< 1 s"', '"> 0.7"')
+        text = text.replace('quantity = "t_gen"', 'successes = "tokens"\ntrials = "tokens"')
+        assert [message[:48] for message in told(text)] == ['PR004: prediction "a" is a guard and lacks "cv":']
+
     def test_neither_a_formula_nor_a_conjunction_guards(self) -> None:
         rest = (
             '[predictions.f]\nclaim = "c"\nkind = "guard"\ninputs = { g = "one:t_gen" }\nformula = "2 * g"\n'
