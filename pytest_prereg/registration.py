@@ -13,6 +13,7 @@ import msgspec
 from pytest_prereg.audit.committed import committed_lock
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
 from pytest_prereg.judge.fitness import SMALLEST_N
 from pytest_prereg.registry.digest import registration_digest
@@ -37,6 +38,7 @@ from pytest_prereg.registry.uses import arms_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction, Study
 
@@ -88,6 +90,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     checked = [name for name in study.predictions if name not in registered or name in amended]
     designs = _designs(study, checked)
     problems += _of_designs(study, designs)
+    problems += _late(study, [name for name in study.predictions if name not in registered])
     problems += _opposites(study, designs)
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
@@ -170,6 +173,23 @@ def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
                 advice = "Whatever is found would support one of them; register the one that you expect."
                 yield _problem(study, name, "PR036", f"predicts the opposite of {quoted(other)}", advice)
         others.append(name)
+
+
+def _late(study: Study, new: Iterable[str]) -> Iterable[Problem]:
+    """Return PR025 for each claim that would join a family under Holm's procedure once it has evidence."""
+    claims = [name for name in new if study.predictions[name].table.kind == "claim"]
+    if study.table.family != "holm" or not claims:
+        return
+    seals = (file.name for files in read_study_evidence(study).values() for file in files if _seals(file))
+    if first := next(seals, None):
+        advice = "Give it a study of its own: a family is complete when its first series begins."
+        message = f"can't join the family: evidence {quoted(first)} of a member is there"
+        yield from (_problem(study, name, "PR025", message, advice) for name in claims)
+
+
+def _seals(file: SessionFile) -> bool:
+    """Whether a session serves registered predictions, as pilots and explorations do not."""
+    return file.header is not None and bool(file.header.predictions) and bool(file.attempts)
 
 
 def _question(prediction: Prediction) -> str:
