@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calibration_cases import Case
+    from calibration_studies import Evidence
 
-    from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.judge.model import Judgement
 
 
@@ -69,18 +69,17 @@ def tallies(case: Case, plan: Plan, studies: int) -> tuple[Tally, Tally]:
     ruled = Registered(text_of(case, plan.repeats))
     naive, rule = Tally(), Tally()
     for values in simulated(case, plan.looks[-1], studies):
-        repeats = ruled.repeats(values)
-        naive.add(first_decision(fresh, repeats, plan.looks))
-        rule.add(ruled.judge(repeats))
+        evidence = ruled.evidence(values)
+        naive.add(first_decision(fresh, evidence, plan.looks))
+        rule.add(ruled.judge(evidence))
     return naive, rule
 
 
-def first_decision(
-    fresh: Sequence[Registered], repeats: Sequence[RecordedRepeat], looks: Sequence[int]
-) -> Judgement:
+def first_decision(fresh: Sequence[Registered], evidence: Evidence, looks: Sequence[int]) -> Judgement:
     """The judgement at the first look that decides, or at the last: each as if it were the only one."""
     for registered, n in zip(fresh, looks, strict=True):
-        judgement = registered.judge([repeat for repeat in repeats if repeat.index <= n])
+        seen_then = {name: [one for one in all_ if one.index <= n] for name, all_ in evidence.items()}
+        judgement = registered.judge(seen_then)
         if judgement.reason is None:
             break
     return judgement
@@ -99,7 +98,7 @@ def _rule(results: list[Seen]) -> Claim:
     )
     for one in results:
         if one.key in EXACT:
-            claim.check(f"{one.key}, {one.looks} ({pair(one.rule)})", max(one.rule) <= TAIL)
+            claim.check(one.key, one.looks, pair(one.rule), max(one.rule) <= TAIL)
     return claim
 
 
@@ -107,5 +106,6 @@ def _naive(results: list[Seen]) -> Claim:
     claim = Claim("a fresh interval at each look errs far more often on normal values")
     for one in results:
         if one.key == NORMAL:
-            claim.check(f"{one.looks} ({pair(one.naive)})", min(one.naive) > allowed(TAIL, one.studies))
+            often = min(one.naive) > allowed(TAIL, one.studies)
+            claim.check(one.key, one.looks, pair(one.naive), often)
     return claim

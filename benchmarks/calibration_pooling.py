@@ -63,7 +63,7 @@ def held(n: int, studies: int) -> Held:
         some = drawn[ONLY]["t"][: studies - first].reshape(-1, n * SAMPLES)
         pooled += int(pooled_t_holds(some, CASE.truth).sum())
         for values in in_studies(drawn, len(some)):
-            low, high = registered.judge(registered.repeats(values)).interval or (math.nan, math.nan)
+            low, high = registered.judge(registered.evidence(values)).interval or (math.nan, math.nan)
             ours += low <= CASE.truth <= high
         if first % (BATCH * BOOTSTRAPPED) < BATCH:
             bootstrap += sum(bootstrap_holds(resampling, study, CASE.truth) for study in some)
@@ -102,5 +102,5 @@ def _between(what: str, ends: tuple[float, float], results: list[Held], column: 
     low, high = ends
     claim = Claim(f"{what} holds the true value in a share of {low:g} to {high:g}")
     for one in results:
-        claim.check(f"n = {one.n}: {one[column]:.3f}", low <= one[column] <= high)
+        claim.check(what, f"n = {one.n}", f"{one[column]:.3f}", low <= one[column] <= high)
     return claim

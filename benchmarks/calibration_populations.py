@@ -156,3 +156,5 @@ TWO_COUNTS = two_valued(0.4, 't = { unit = "token", exact = true }', "two-valued
 
 CONTINUOUS = (NORMAL, NARROW, WIDE, GAMMA, FLOOR, BURSTS)
 POPULATIONS = (*CONTINUOUS, TWO_VALUED)
+SCALARS = tuple(population for population in POPULATIONS if population is not BURSTS)
+"""Those of one number a repeat."""

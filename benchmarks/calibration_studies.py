@@ -6,12 +6,13 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pytest_prereg.evidence.model import Outcome, RecordedRepeat, Series
 from pytest_prereg.judge.findings import APPROXIMATE, ASSUMES_NORMAL
+from pytest_prereg.judge.formulas import judge_formula
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.judge.verdicts import judge
 from pytest_prereg.registry.judging import thresholds
@@ -19,13 +20,14 @@ from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from calibration_cases import Case, Data
     from numpy.random import Generator
 
     from pytest_prereg.evidence.model import Value
     from pytest_prereg.judge.model import Judgement
+    from pytest_prereg.registry.model import Experiment
 
 SEED = 20260801
 """Every random number follows from it and from the name of what is simulated."""
@@ -53,6 +55,10 @@ falsifier = "> {truth!r}"
 
 Values = dict[str, list[dict[str, "Value"]]]
 """One simulated study: by arm, the metrics of every repeat."""
+Evidence = dict[str, list[RecordedRepeat]]
+"""By experiment."""
+FIRST = "e"
+"""The experiment whose arms are keys of the values; another one is a key itself, and has no arms."""
 
 
 @dataclass
@@ -93,64 +99,80 @@ class Tally:
         return self.reasons[reason] / self.studies
 
 
+class Slot(NamedTuple):
+    """Where one repeat belongs: its id, and its place in the values of a study."""
+
+    id: str
+    arm: str
+    index: int
+    values: str
+    """The key of its arm."""
+
+
 class Registered:
-    """A registered prediction, and the slots of its experiment's only series, in run order."""
+    """A registered prediction, and the slots of its experiments' only series, in run order."""
 
     def __init__(self, text: str) -> None:
         study = load_study(Path("predictions.toml"), text=text)
         self.prediction = study.predictions["p"]
-        self.experiment = study.experiments["e"]
+        self.experiments = {name: study.experiments[name] for name in self.prediction.experiments}
         unit, self.scale = registered_unit(study, self.prediction)
         self.predicts, self.falsifier = thresholds(self.prediction, unit)
-        self.slots = list(self._slots())
+        self.slots = {name: list(slots_of(one)) for name, one in self.experiments.items()}
 
-    def judge(self, repeats: Sequence[RecordedRepeat]) -> Judgement:
-        """The verdict on a series that holds these repeats."""
-        series = Series(
-            experiment="e",
-            number=1,
-            origin="imported",
-            pairing=self.experiment.pairing,
-            planned=self.experiment.planned,
-            repeats=tuple(repeats),
-            faults=(),
-            complete=True,
-            source=None,
-            seed="",
-            predictions={},
-            sessions=(),
-        )
-        return judge(
-            self.prediction,
-            self.experiment,
-            series,
-            predicts=self.predicts,
-            falsifier=self.falsifier,
-            scale=self.scale,
-        )
+    def judge(self, evidence: Evidence) -> Judgement:
+        """The verdict on series that hold these repeats."""
+        series = {name: series_of(self.experiments[name], evidence[name]) for name in self.experiments}
+        asked = {"predicts": self.predicts, "falsifier": self.falsifier, "scale": self.scale}
+        if self.prediction.formula is not None:
+            return judge_formula(self.prediction, self.experiments, series, constants={}, **asked)
+        name = self.prediction.experiment
+        return judge(self.prediction, self.experiments[name], series[name], **asked)
 
-    def repeats(self, values: Values) -> list[RecordedRepeat]:
+    def evidence(self, values: Values) -> Evidence:
         """The repeats of a simulated study."""
-        return [
-            RecordedRepeat(
-                id=name,
-                arm=arm,
-                index=index,
-                block=index,
-                outcome=Outcome.OK,
-                values=values[arm][index - 1],
-                position=position,
-                machine=None,
-            )
-            for position, (name, arm, index) in enumerate(self.slots)
-        ]
+        return {
+            name: [
+                RecordedRepeat(
+                    id=slot.id,
+                    arm=slot.arm,
+                    index=slot.index,
+                    block=slot.index,
+                    outcome=Outcome.OK,
+                    values=values[slot.values][slot.index - 1],
+                    position=position,
+                    machine=None,
+                )
+                for position, slot in enumerate(slots)
+            ]
+            for name, slots in self.slots.items()
+        }
 
-    def _slots(self) -> Iterator[tuple[str, str, int]]:
-        """Id, arm and index of every repeat; each block runs the arms in turn."""
-        arms = self.experiment.arms
-        for index in range(1, max(arm.repeats or 0 for arm in arms.values()) + 1):
-            for arm in arms:
-                yield "/".join(part for part in ("e/1", arm, str(index)) if part), arm, index
+
+def slots_of(experiment: Experiment) -> Iterator[Slot]:
+    """The slots of an experiment: each block runs the arms in turn."""
+    for index in range(1, max(arm.repeats or 0 for arm in experiment.arms.values()) + 1):
+        for arm in experiment.arms:
+            name = "/".join(part for part in (experiment.id, "1", arm, str(index)) if part)
+            yield Slot(name, arm, index, arm if experiment.id == FIRST else experiment.id)
+
+
+def series_of(experiment: Experiment, repeats: list[RecordedRepeat]) -> Series:
+    """The only series of an experiment, complete."""
+    return Series(
+        experiment=experiment.id,
+        number=1,
+        origin="imported",
+        pairing=experiment.pairing,
+        planned=experiment.planned,
+        repeats=tuple(repeats),
+        faults=(),
+        complete=True,
+        source=None,
+        seed="",
+        predictions={},
+        sessions=(),
+    )
 
 
 def text_of(case: Case, repeats: int | str) -> str:
@@ -159,7 +181,7 @@ def text_of(case: Case, repeats: int | str) -> str:
         repeats=repeats,
         pairing=case.pairing,
         metrics=case.metrics,
-        experiment=case.experiment,
+        experiment=case.experiment.replace("{repeats}", str(repeats)),
         prediction=case.prediction,
         truth=case.truth,
     )
@@ -198,5 +220,5 @@ def tally(case: Case, n: int, studies: int) -> Tally:
     """One cell of the calibration."""
     registered, counted = Registered(text_of(case, n)), Tally()
     for values in simulated(case, n, studies):
-        counted.add(registered.judge(registered.repeats(values)))
+        counted.add(registered.judge(registered.evidence(values)))
     return counted

@@ -38,20 +38,22 @@ class Claim:
 
     text: str
     kept: int = 0
-    missed: list[str] = field(default_factory=list)
+    missed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By row, the cells in which it does not hold, with their figures."""
 
-    def check(self, what: str, holds: bool) -> None:  # noqa: FBT001 - the outcome, not a mode
+    def check(self, row: str, where: str, figure: str, holds: bool) -> None:  # noqa: FBT001 - an outcome
         """Note one outcome."""
         if holds:
             self.kept += 1
         else:
-            self.missed.append(what)
+            self.missed[row].append(f"{where} ({figure})")
 
     def __str__(self) -> str:
-        count = f"{self.kept} of {self.kept + len(self.missed)}"
+        count = f"{self.kept} of {self.kept + sum(map(len, self.missed.values()))}"
         if not self.missed:
             return f"- ok: {self.text} ({count})."
-        return f"- **MISSED**: {self.text} ({count}). Not: {'; '.join(self.missed)}."
+        rows = "; ".join(f"{row}: {', '.join(cells)}" for row, cells in self.missed.items())
+        return f"- **MISSED**: {self.text} ({count}). Not for {rows}."
 
 
 class Page(NamedTuple):
@@ -188,7 +190,7 @@ def _exact(cells: Sequence[Cell]) -> Claim:
         if case.standard is Standard.EXACT:
             pairs = zip(tally.wrong, case.nominal(n), strict=True)
             near = all(abs(ours - level) <= ERRORS * error(level, tally.studies) for ours, level in pairs)
-            claim.check(_named(case, n, pair(tally.wrong)), near)
+            claim.check(case.key, _at(n), pair(tally.wrong), near)
     return claim
 
 
@@ -196,16 +198,17 @@ def _at_most(cells: Sequence[Cell]) -> Claim:
     claim = Claim(f"discrete ones exceed {percent(TAIL)} % by at most {ERRORS} standard errors")
     for case, n, tally in cells:
         if case.standard is Standard.AT_MOST:
-            claim.check(_named(case, n, pair(tally.wrong)), max(tally.wrong) <= allowed(TAIL, tally.studies))
+            holds = max(tally.wrong) <= allowed(TAIL, tally.studies)
+            claim.check(case.key, _at(n), pair(tally.wrong), holds)
     return claim
 
 
 def _limits(cells: Sequence[Cell]) -> Claim:
     found = [cell for cell in cells if cell.n in cell.case.limits]
-    limits = "; ".join(f"{_named(c, n)}: {percent(c.limits[n])} %" for c, n, _ in found)
+    limits = "; ".join(f"{case.key}, {_at(n)}: {percent(case.limits[n])} %" for case, n, _ in found)
     claim = Claim(f"neither share exceeds what was promised ({limits})")
     for case, n, tally in found:
-        claim.check(_named(case, n, pair(tally.wrong)), max(tally.wrong) <= case.limits[n])
+        claim.check(case.key, _at(n), pair(tally.wrong), max(tally.wrong) <= case.limits[n])
     return claim
 
 
@@ -217,7 +220,7 @@ def _flags(cells: Sequence[Cell]) -> Claim:
     for case, n, tally in cells:
         if case.standard is Standard.STATED and max(tally.wrong) > allowed(TAIL, tally.studies):
             flagged = tally.flagged or 0.0
-            claim.check(_named(case, n, f"{100 * flagged:.1f} %"), flagged == 1)
+            claim.check(case.key, _at(n), f"{100 * flagged:.1f} %", flagged == 1)
     return claim
 
 
@@ -225,9 +228,9 @@ def _drift(cells: Sequence[Cell]) -> Claim:
     claim = Claim(f"`drift` takes at most {percent(DRIFTING)} % and {ERRORS} standard errors")
     for case, n, tally in cells:
         share = tally.share(Reason.DRIFT)
-        claim.check(_named(case, n, percent(share)), share <= allowed(DRIFTING, tally.studies))
+        claim.check(case.key, _at(n), percent(share), share <= allowed(DRIFTING, tally.studies))
     return claim
 
 
-def _named(case: Case, n: int, figure: str = "") -> str:
-    return f"{case.key}, n = {n}" + (f" ({figure})" if figure else "")
+def _at(n: int) -> str:
+    return f"n = {n}"
