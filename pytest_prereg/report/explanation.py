@@ -50,7 +50,7 @@ REASONS: Mapping[Reason, str] = {
 
 FLAGS: Mapping[str, str] = {
     "approximate": "the interval holds its level only nearly; the documentation says how nearly",
-    "assumes normal": "the interval holds its level where repeats vary normally, and is not robust where not",
+    "assumes normal": "the interval holds its level where repeats vary normally, and may not where they don't",
     "tail-untested": "no repeat reached the cap of a metric, so nothing is known of what lies beyond",
     "instrument-unstated": "a metric was recorded by hand: nothing says what took the reading",
     "imported early": "taken in before a commit had the registration: the data were there first",
@@ -60,6 +60,7 @@ FLAGS: Mapping[str, str] = {
     "surplus repeats": "more repeats came in than were registered; the first ones decide",
     "abandoned series": "an earlier series was begun, and left when code or registration changed",
     "earlier code": "the experiment's code has changed since: the verdict is about what it was",
+    "earlier subject": "what was measured has changed since: the verdict is about what it was",
     "earlier data": "an earlier series was there to be seen when this one began",
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _PREDICTED, _FALSIFIER, _GAP = "▒", "▓", "░"
 _MARGIN = 0.2
 """How far beyond the outermost number the axis goes, as a share of the range."""
+_SEEN = 1e-9
+"""Relative width of a margin that arithmetic is sure not to round away."""
 _LEAST = 2
 """Characters that a zone gets at least, where there is room."""
 
@@ -80,7 +82,9 @@ def zones(predicts: Region, falsifier: Region, values: Sequence[float]) -> list[
 
 
 def _margin(low: float, high: float) -> float:
-    return (high - low) * _MARGIN or abs(low) * _MARGIN or 1.0
+    if high == low:
+        return abs(low) * _MARGIN or 1.0
+    return max((high - low) * _MARGIN, _SEEN * max(abs(low), abs(high)))
 
 
 def _cut(ends: Sequence[float], predicts: Region, falsifier: Region) -> Iterator[Zone]:

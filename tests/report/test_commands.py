@@ -64,7 +64,9 @@ def study(tmp_path):
 def lines_of(study, name, unit, report, width=80):
     prediction = study.predictions[name]
     experiment = study.experiments[prediction.experiment]
-    return registered_lines(prediction, {experiment.id: experiment}, thresholds(prediction, unit), report, width)
+    return registered_lines(
+        prediction, {experiment.id: experiment}, thresholds(prediction, unit), report, width
+    )
 
 
 def test_a_registration_says_what_is_estimated_and_how_it_is_decided(study):

@@ -56,6 +56,12 @@ def test_a_single_predicted_value_has_a_place_of_its_own():
     assert plot(512.0, (512.0, 512.0), "[512, 512]", "outside [512, 512]") == "▓▓▓▓▓▓▓▓•▒▓▓▓▓▓▓▓▓"
 
 
+def test_a_gap_of_a_few_roundings_leaves_the_falsifier_in_sight():
+    row = plot(None, (128.0, 128.0), "<= 128", "> 128.0000000000001", 6)
+    assert row[-1] == "▓"
+    assert "┤" in row
+
+
 numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
 
 

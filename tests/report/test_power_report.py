@@ -64,14 +64,15 @@ def test_each_named_value_has_its_chances(study):
 
 def test_what_is_asked_for_is_tabulated(study):
     said = text(study, "fast", values=[0.97], repeats=[3, 40])
-    table = said.split("at 0.97 s (asked)")[1].split("at ")[0]
+    table = said.split("at 0.97 s (asked)")[1].split("\n\n")[0]
     assert [line.split()[0] for line in table.strip().splitlines()[1:3]] == ["3", "40"]
-    assert "P(supported) is at least 0.8" in table
+    assert "from 84 on, P(supported) is at least 0.8" in table
 
 
 def test_fewer_repeats_than_the_method_needs_never_suffice(study):
-    assert "from 3 on" in text(study, "fast", repeats=[1, 2, 3])
-    assert row(text(study, "fast", repeats=[2]).split("(expected)")[-1], "2")[1:3] == ["<", "0.01"]
+    said = text(study, "fast", values=[-9.0], repeats=[2])
+    assert "from 3 on, P(supported)" in said.split("at -9 s")[1]
+    assert row(said.split("at 0.8 s (expected)")[1], "2")[1:3] == ["<", "0.01"]
 
 
 def test_without_a_spread_it_says_what_is_missing(study):

@@ -202,11 +202,11 @@ def test_imported_and_excluded_are_counted_apart():
 
 def test_credences_are_scored_beside_what_they_say_nothing_of():
     credences = [Credence(0.9, Verdict.SUPPORTED), Credence(0.8, Verdict.INCONCLUSIVE)]
-    _, (notes,) = scoreboard([judged()], 100, credences=credences)
+    _, (notes,) = scoreboard([judged()], 140, credences=credences)
     assert "Brier score 0.01 of 1 credence, 50 % inconclusive" in notes
 
 
 def test_a_model_is_no_hit_for_anybody():
-    above, below = scoreboard([judged(), judged("derived")], 100, unmeasured={"derived"})
+    above, below = scoreboard([judged(), judged("derived")], 140, unmeasured={"derived"})
     assert "2 registered · 1 judged · 1 supported" in above[0]
     assert "1 of a model or an identity, not counted" in below[0]

@@ -1,0 +1,92 @@
+"""What ``explain`` says of a verdict, whatever it is: every reason and every word has its sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.judge.model import Reason
+from pytest_prereg.registry.load import load_study
+from pytest_prereg.report.columns import width_of
+from pytest_prereg.report.explanation import FLAGS, REASONS, explanation_lines
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+STUDY = """
+[study]
+id = "told"
+
+[experiments.runs]
+metrics = { wall = "s" }
+repeats = 5
+
+[predictions.quick]
+claim = "It takes less than a second."
+experiment = "runs"
+quantity = "wall"
+predicts = "<= 1 s"
+falsifier = "> 1.2 s"
+"""
+
+
+@pytest.fixture
+def state(tmp_path):
+    (tmp_path / "predictions.toml").write_text(STUDY)
+    return StudyState(load_study(tmp_path / "predictions.toml"))
+
+
+def told(state, values, **changes):
+    from pytest_prereg.evidence.importing import import_file
+
+    rows = ["arm,repeat,metric,value,unit", *(f",{at},wall,{value},s" for at, value in enumerate(values, 1))]
+    file = state.study.folder / "rows.csv"
+    file.write_text("\n".join(rows))
+    study = state.study
+    experiment = study.experiments["runs"]
+    import_file(study, experiment, file, predictions={}, arm=None, form="csv", head=None, dirty=None)
+    state.reread()
+    assessment = msgspec.structs.replace(state.assess(study.predictions["quick"]), **changes)
+    lines = explanation_lines(assessment, study)
+    assert max(map(width_of, lines)) <= 80
+    return " ".join(" ".join(lines).split())
+
+
+def test_every_reason_has_a_sentence():
+    assert set(REASONS) == set(Reason)
+
+
+def test_every_word_beside_a_verdict_has_the_sentence_of_the_documentation():
+    table = (DOCS / "concepts.md").read_text().split("| word | what it tells |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == set(FLAGS)
+
+
+def test_a_pending_prediction_shows_no_number(state):
+    text = " ".join(explanation_lines(state.assess(state.study.predictions["quick"]), state.study))
+    assert "quick: pending" in text
+    assert "no number is shown" in text
+    assert "found" not in text
+
+
+def test_a_straddle_says_what_would_have_decided(state):
+    text = told(state, [0.90, 1.00, 0.93, 1.02, 0.95])
+    assert "quick: inconclusive (straddles)" in text
+    assert "0.96" in text
+    about = int(re.search(r"about (\d+) repeats would have made it supported with probability 0.8", text)[1])
+    assert about == 15  # from the noncentral t: 0.81 standard deviations from the edge
+    assert 'follows = "quick"' in text
+    assert "p-hacking adding repeats to this series" in text
+
+
+def test_an_estimate_between_the_regions_is_undecided_at_any_n(state):
+    assert "undecided by design, at any number of repeats" in told(state, [1.0, 1.1, 1.2, 1.15, 1.05])
+
+
+def test_a_verdict_says_where_its_interval_lies(state):
+    text = told(state, [0.5, 0.52, 0.51, 0.49, 0.5])
+    assert "the whole interval lies in the predicted region" in text
+    assert "--prereg-fresh" in text
+    assert "imported: measured elsewhere" in text
