@@ -23,6 +23,8 @@ CONFIDENCE = 0.95
 _NEEDED_FOR_VARIANCE = 2
 _LEAST_VARIANCE = 1e-290
 """Below this the squares of deviations are no longer numbers of full precision."""
+_ROUNDING = 1e-30
+"""Relative to the squared mean, a variance that rounding alone could make."""
 
 
 class Interval(msgspec.Struct, kw_only=True, frozen=True):
@@ -56,8 +58,11 @@ def moments(values: Sequence[float]) -> Moments:
         raise ValueError(f"values: a variance needs 2, got {n}")
     mean = math.fsum(values) / n
     variance = math.fsum([(value - mean) ** 2 for value in values]) / (n - 1)
-    if variance < _LEAST_VARIANCE and min(values) < max(values):
-        raise OverflowError("values: their deviations are too small to be squared")
+    if variance < _LEAST_VARIANCE or variance < _ROUNDING * mean * mean:
+        if min(values) == max(values):  # whose mean may be a last digit away from them
+            return Moments(n, values[0], 0.0)
+        if variance < _LEAST_VARIANCE:
+            raise OverflowError("values: their deviations are too small to be squared")
     return Moments(n, mean, variance)
 
 

@@ -75,9 +75,10 @@ def _bounds(question: Question, values: list[float]) -> Interval:
 
 
 def _drift(readings: list[Reading]) -> Drift | None:
-    highs = [reading.high for reading in readings]
-    trend = drifting([highs])
-    return trend and Drift(trend, min(reading.low for reading in readings), max(highs))
+    """A trend of the highest values that the readings may have, or else of the lowest."""
+    lows, highs = [reading.low for reading in readings], [reading.high for reading in readings]
+    trend = drifting([highs]) or (drifting([lows]) if lows != highs else None)
+    return trend and Drift(trend, min(lows), max(highs))
 
 
 def _too_few(question: Question, n: int) -> Doubt:

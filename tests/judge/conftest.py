@@ -197,7 +197,7 @@ class Study:
         )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")  # a class, the same for every example that a property is tried on
 def study() -> type[Study]:
     """``study(predicts="<= 2", ...)`` makes one; ``.add`` and ``.extend`` fill it, ``.judge()`` judges it."""
     return Study

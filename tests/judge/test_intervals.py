@@ -157,3 +157,9 @@ def test_intervals_scale_with_their_values(sample, factor):
 @given(values)
 def test_intervals_do_not_depend_on_the_order_of_values(sample):
     assert student_t(sample) == student_t(sample[::-1])
+
+
+@pytest.mark.parametrize("value", [2.777, 0.1, 1e-5, -3e7 / 7, 0.0])
+def test_equal_values_have_no_variance_whatever_their_mean_rounds_to(value):
+    interval = student_t([value] * 3)
+    assert (interval.low, interval.estimate, interval.high) == (value, value, value)

@@ -91,6 +91,14 @@ def test_a_drift_forbids_a_verdict_unless_all_repeats_agree(study):
     assert upper(study).extend(*rising).judge().verdict is Verdict.SUPPORTED
 
 
+def test_a_drift_that_only_shows_with_what_was_cut_off_at_the_low_end_counts_too(study):
+    metrics = {"loss": {"unit": "nat"}}
+    made = study(statistic="median", quantity="loss", metrics=metrics, predicts="<= 9", falsifier="> 9")
+    for value in (0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0):
+        made.add({"loss": value})
+    assert made.add(outcome="timeout").add(outcome="timeout").judge().reason is Reason.DRIFT
+
+
 @pytest.mark.parametrize(
     ("text", "needed"),
     [("<= 5", 36), (">= 5", 2), ("[4, 5]", 36), ("outside [4, 5]", 2), ("> 0", 2)],
