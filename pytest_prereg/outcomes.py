@@ -50,6 +50,8 @@ class StudyRun:
         """Whether the terminal shows more than ASCII."""
         self.selected: Collection[str] = state.study.predictions
         """Ids of the predictions that this session judges."""
+        self._asked: set[str] = set()
+        """Those that were measured because another one rests on them."""
 
     def assess(self, prediction: Prediction) -> Assessment:
         """Measure what the prediction's verdict rests on, if that is due and allowed, then judge.
@@ -58,7 +60,8 @@ class StudyRun:
         prediction that stands above it in the file would wait for another run.
         """
         if self.mode.measure:
-            for name in self.state.before(prediction):
+            for name in self.state.before(prediction, self._asked):
+                self._asked.add(name)
                 if name in self.selected:
                     with suppress(PreregError):  # its own item says so
                         self._measure(self.state.study.predictions[name])

@@ -36,7 +36,7 @@ from pytest_prereg.registry.subjects import data_digest, subject_digest
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from pytest_prereg.evidence.model import Header, Series
     from pytest_prereg.registry.model import Experiment, Prediction, Study
@@ -217,15 +217,17 @@ class StudyState:
     def _unassessed_below(self, name: str) -> Iterable[str]:
         return () if name in self._assessed or name in self._refused else self._below(name)
 
-    def before(self, prediction: Prediction) -> list[str]:
+    def before(self, prediction: Prediction, known: Container[str] = ()) -> list[str]:
         """Return ids of all predictions that have a say in a verdict, in the order in which they are decided.
 
-        Those of its family come last: they have it together.
+        What is ``known`` is left out with all that it rests on. Those of its family come last: they have it
+        together.
         """
-        below = in_order([prediction.id], self._below)
+        below = in_order([prediction.id], lambda name: [one for one in self._below(name) if one not in known])
         family = self.family.levels if self.family else ()
         together = [name for name in family if name in self.study.predictions]
-        return [name for name in dict.fromkeys([*below, *together]) if name != prediction.id]
+        every = dict.fromkeys([*below, *together])
+        return [name for name in every if name != prediction.id and name not in known]
 
     def altered(self, experiment: str, *several: Series) -> tuple[Problem, ...]:
         """What shows that evidence of some series was changed, or that evidence of the experiment is gone.

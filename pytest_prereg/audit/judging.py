@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.evidence.series import readings
 from pytest_prereg.judge.conjunctions import judge_all
+from pytest_prereg.judge.formulas import judge_formula
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import first_of
 from pytest_prereg.judge.verdicts import judge
@@ -86,8 +87,6 @@ def _reading(
     against += doubts(prediction, basis)
     terms, study = state.terms(prediction), state.study
     if prediction.formula is not None:
-        from pytest_prereg.judge.formulas import judge_formula
-
         return judge_formula(
             prediction,
             {name: study.experiments[name] for name in basis},

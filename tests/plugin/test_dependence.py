@@ -1,0 +1,326 @@
+"""Verdicts that rest on more than their own repeats: on other predictions, several experiments, a family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import Project, new_repository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+FAST = (1.01, 1.12, 0.93, 1.04, 0.95)
+SLOW = (3.01, 3.12, 2.93, 3.04, 3.25)
+WIDE = (0.5, 3.5, 1.9, 2.8, 1.1)
+"""Straddles every edge that is used here."""
+
+
+def experiment(name: str, *lines: str, repeats: str = "5", metric: str = '"s"') -> str:
+    return "\n".join(
+        (f"[experiments.{name}]", f"metrics = {{ t = {metric} }}", f"repeats = {repeats}", *lines, "")
+    )
+
+
+def claim(name: str, on: str, *lines: str) -> str:
+    return "\n".join(
+        (
+            f"[predictions.{name}]",
+            'claim = "It takes less than two seconds."',
+            f'experiment = "{on}"',
+            'quantity = "t"',
+            'predicts = "< 2 s"',
+            'falsifier = ">= 2 s"',
+            *lines,
+            "",
+        )
+    )
+
+
+class Imported(Project):
+    """A study that is fed by import, registered and committed."""
+
+    def take(self, name: str, values: Sequence[float], machine: str = "") -> None:
+        """Imports one repeat for each value."""
+        lines = (f"{index},t,{value},s,{machine}\n" for index, value in enumerate(values, 1))
+        self.write(f"{name}.csv", "repeat,metric,value,unit,machine\n" + "".join(lines))
+        self.done("import", f"{name}.csv", "--experiment", name)
+
+
+@pytest.fixture
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Imported]:
+    """``registered(table, …)``: a study of these tables, in a repository where it is committed."""
+
+    def make(*tables: str, study: str = "") -> Imported:
+        project = Imported(new_repository(tmp_path / "project").path)
+        monkeypatch.chdir(project.path)
+        project.write("predictions.toml", "\n".join(('[study]\nid = "small"', study, *tables)))
+        project.done("lock")
+        project.commit("Register")
+        return project
+
+    return make
+
+
+class TestRequires:
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        second = claim("second", "two", 'requires = ["first"]')
+        return registered(experiment("one"), experiment("two"), second, claim("first", "one"))
+
+    def test_without_evidence_it_is_pending_and_says_for_what(self, project, judge):
+        project.take("one", SLOW)
+
+        judge(project, "-rs").stdout.fnmatch_lines(['*pending: requires "first", which is refuted'])
+
+    @pytest.mark.parametrize(
+        ("first", "verdict", "reason"),
+        [(FAST, "supported", None), (SLOW, "inconclusive", "required"), (WIDE, "inconclusive", "required")],
+        ids=["supported", "refuted", "inconclusive"],
+    )
+    def test_it_is_decided_only_if_what_it_requires_is_supported(
+        self, project, records, first, verdict, reason
+    ):
+        project.take("two", FAST)
+        project.take("one", first)
+
+        found = records(project)["second"]
+
+        assert (found["verdict"], found["reason"]) == (verdict, reason)
+
+    def test_while_that_is_pending_nothing_is_shown(self, project, records):
+        project.take("two", FAST)
+
+        assert records(project).each("status") == {"second": "pending", "first": "pending"}
+
+    def test_a_recorded_verdict_does_not_outlive_what_it_requires(self, project, judge):
+        project.take("one", FAST)
+        project.take("two", FAST)
+        judge(project, "--prereg-record")
+        project.write("predictions.lock", (project.path / "predictions.lock").read_text())
+        project.evidence("one")[0].unlink()
+
+        judge(project).stdout.fnmatch_lines(
+            ['*PR211: the recorded verdict of "second", "supported", does not follow*requires "first"*']
+        )
+
+
+def test_a_refutation_reaches_the_end_of_a_chain(registered, records):
+    links = [claim(f"p{i:02}", "one", f'requires = ["p{i - 1:02}"]') for i in range(1, 30)]
+    project = registered(experiment("one"), *reversed(links), claim("p00", "one"))
+    project.take("one", SLOW)
+
+    found = records(project).each("reason")
+
+    assert (found["p00"], found["p01"], found["p29"]) == (None, "required", "required")
+
+
+class TestSuccessors:
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        again = claim("again", "two", 'follows = "first"')
+        return registered(experiment("one"), experiment("two"), claim("first", "one"), again)
+
+    def test_it_waits_for_its_predecessor(self, project, judge):
+        project.take("two", FAST)
+
+        judge(project, "-rs").stdout.fnmatch_lines(['*pending: follows "first", which is pending'])
+
+    @pytest.mark.parametrize(
+        ("first", "standing"), [(WIDE, "confirmatory"), (SLOW, "exploratory")], ids=["open", "decided"]
+    )
+    def test_it_counts_only_if_something_was_left_to_decide(self, project, records, first, standing):
+        project.take("one", first)
+        project.take("two", FAST)
+
+        found = records(project)["again"]
+
+        assert (found["verdict"], found["standing"]) == ("supported", standing)
+        assert ("follows a decided one" in found["flags"]) is (standing == "exploratory")
+
+    def test_the_data_that_decided_nothing_are_not_judged_again(self, registered, records):
+        again = claim("again", "one", 'follows = "first"')
+        project = registered(experiment("one"), claim("first", "one"), again)
+        project.take("one", WIDE)
+
+        assert records(project).each("status") == {"first": "judged", "again": "pending"}
+
+        project.take("one", FAST)
+        assert records(project)["again"]["series"] == 2
+
+
+class TestInstruments:
+    CLOCK = '[instruments.clock]\ncalibrated-by = ["true-clock"]\n'
+    READ = '{ unit = "s", instrument = "clock" }'
+
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        read = experiment("read", metric=self.READ)
+        return registered(
+            self.CLOCK, experiment("wave"), read, claim("quick", "read"), claim("true-clock", "wave")
+        )
+
+    def verdict(self, project, records):
+        found = records(project)["quick"]
+        return found["verdict"], found["reason"]
+
+    def test_a_calibration_that_came_before_lets_it_decide(self, project, records):
+        project.take("wave", FAST, "A")
+        project.take("read", FAST, "A")
+
+        assert self.verdict(project, records) == ("supported", None)
+
+    def test_one_that_came_later_does_not(self, project, records, judge):
+        project.take("read", FAST)
+        project.take("wave", FAST)
+
+        assert self.verdict(project, records) == ("inconclusive", "instrument")
+        judge(project, "-rs").stdout.fnmatch_lines(["*yet when this was measured (series 1 of*"])
+
+    def test_nor_one_on_another_machine(self, project, records):
+        project.take("wave", FAST, "A")
+        project.take("read", FAST, "B")
+
+        assert self.verdict(project, records) == ("inconclusive", "instrument")
+
+    @pytest.mark.parametrize("values", [SLOW, WIDE], ids=["refuted", "inconclusive"])
+    def test_nor_one_that_failed(self, project, records, values):
+        project.take("wave", values)
+        project.take("read", FAST)
+
+        assert self.verdict(project, records) == ("inconclusive", "instrument")
+
+    def test_without_evidence_it_says_what_has_to_come_first(self, project, judge):
+        judge(project, "-rs").stdout.fnmatch_lines(
+            ['* quick * pending: instrument "clock" is calibrated by "true-clock", which*']
+        )
+
+    def test_one_that_is_trusted_decides(self, registered, records):
+        trusted = '[instruments.clock]\ntrusted = "It is the one on the wall."\n'
+        project = registered(trusted, experiment("read", metric=self.READ), claim("quick", "read"))
+        project.take("read", FAST)
+
+        assert self.verdict(project, records) == ("supported", None)
+
+
+class TestFamily:
+    STUDY = 'family = "holm"'
+    FAINT = (1.57, 1.83, 1.45, 1.95, 1.7)
+    """Decides at 5 % and not at a third of it."""
+
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        tables = [text for name in ("a", "b", "c") for text in (experiment(name), claim(f"is-{name}", name))]
+        return registered(*tables, study=self.STUDY)
+
+    def test_alone_the_faint_one_is_decided(self, registered, records):
+        project = registered(experiment("a"), claim("is-a", "a"))
+        project.take("a", self.FAINT)
+
+        assert records(project)["is-a"]["verdict"] == "supported"
+
+    def test_a_member_waits_until_all_are_there_unless_its_level_decides_it_before(self, project, records):
+        project.take("a", self.FAINT)
+        project.take("b", FAST)
+
+        found = records(project)
+
+        assert found.each("verdict") == {"is-a": None, "is-b": "supported", "is-c": None}
+        assert found["is-b"]["confidence"] == pytest.approx(1 - 0.05 / 3)
+
+    def test_nothing_is_recorded_before_the_family_is_complete(self, project, judge):
+        project.take("b", FAST)
+        judge(project, "--prereg-record")
+        assert "verdict" not in (project.path / "predictions.lock").read_text()
+        assert judge(project, "--prereg-verify", "--prereg-locked").parseoutcomes() == {
+            "passed": 1,
+            "pending": 2,
+        }
+
+        project.take("a", self.FAINT)
+        project.take("c", SLOW)
+        judge(project, "--prereg-record")
+        assert (project.path / "predictions.lock").read_text().count("verdict") == 3
+        judge(project, "--prereg-verify", "--prereg-locked").assert_outcomes(passed=3)
+
+    def test_once_all_are_there_what_its_level_does_not_decide_is_inconclusive(self, project, records, judge):
+        for name, values in (("a", self.FAINT), ("b", FAST), ("c", WIDE)):
+            project.take(name, values)
+
+        found = records(project)
+
+        assert found.each("verdict") == {"is-a": "inconclusive", "is-b": "supported", "is-c": "inconclusive"}
+        assert found["is-a"]["reason"] == "straddles"
+        judge(project, "-rs").stdout.fnmatch_lines(["*straddles*; family of 3: Holm's procedure stopped*"])
+
+    def test_nobody_joins_once_there_is_evidence(self, project):
+        project.take("a", FAST)
+        project.edit("predictions.toml", "[experiments.b]", claim("late", "b") + "\n[experiments.b]")
+
+        result = project.prereg("lock")
+
+        assert result.exit_code == 1
+        assert 'PR025: "late" can\'t join the family: evidence "a/' in result.output
+
+
+class TestSeveralExperiments:
+    ALL = '[predictions.both]\nclaim = "Both are quick."\nall = ["is-a", "is-b"]\n'
+
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        tables = [text for name in ("a", "b") for text in (experiment(name), claim(f"is-{name}", name))]
+        return registered(*tables, self.ALL)
+
+    @pytest.mark.parametrize(
+        ("values", "verdict"), [(FAST, "supported"), (SLOW, "refuted"), (WIDE, "inconclusive")]
+    )
+    def test_a_conjunction_is_what_its_members_are(self, project, records, values, verdict):
+        project.take("a", FAST)
+        assert records(project)["both"]["status"] == "pending"
+        project.take("b", values)
+
+        found = records(project)["both"]
+
+        assert (found["verdict"], found["order"]) == (verdict, "registered")
+        assert {repeat.partition("/")[0] for repeat in found["repeats"]} == {"a", "b"}
+
+    def test_its_record_follows_from_the_evidence_of_each(self, project, judge):
+        project.take("a", FAST)
+        project.take("b", FAST)
+        judge(project, "--prereg-record")
+        project.commit("Record")
+        judge(project, "--prereg-locked").assert_outcomes(passed=3)
+
+        project.evidence("b")[0].unlink()
+        judge(project).stdout.fnmatch_lines(['*PR207: the evidence of the recorded verdict of "both"*'])
+
+
+class TestLooks:
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        return registered(experiment("a", repeats="{ looks = [3, 6] }"), claim("is-a", "a"))
+
+    def test_a_look_that_decides_completes_the_series(self, project, records):
+        project.take("a", FAST[:3])
+
+        found = records(project)["is-a"]
+
+        assert (found["verdict"], found["n"], found["planned"]) == ("supported", 3, 6)
+
+    def test_that_a_session_says_it_finished_completes_nothing(self, project, records, judge):
+        project.take("a", WIDE[:3])
+
+        assert records(project)["is-a"]["status"] == "pending"
+        judge(project, "-rs").stdout.fnmatch_lines(
+            ["*pending: 3 of at most 6 repeats recorded, none is shown before the last"]
+        )
+
+    def test_more_repeats_than_it_took_change_nothing(self, project, judge, records):
+        project.take("a", FAST[:3])
+        judge(project, "--prereg-record")
+        before = records(project)["is-a"]
+        project.take("a", SLOW[:3])
+
+        judge(project).assert_outcomes(passed=1)
+        assert {**records(project)["is-a"], "sessions": before["sessions"]} == before
