@@ -10,7 +10,7 @@ from pytest_prereg.judge.conjunctions import judge_all
 from pytest_prereg.judge.finders import find
 from pytest_prereg.judge.instruments import UNSTATED, are_unstated
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.judge.obstacles import first_of, losses, obstacles_to
+from pytest_prereg.judge.obstacles import against, first_of, losses, obstacles_to
 from pytest_prereg.judge.question import ask
 from pytest_prereg.judge.samples import SET_ASIDE, read_sample
 from pytest_prereg.judge.stopping import faults_seen_at
@@ -139,7 +139,9 @@ def _conclude_points(case: Case, repeats: Sequence[RecordedRepeat], look: Look, 
                 conclude(point, own, look._replace(confidence=strict), choice),
             )
         )
-    return judge_all(case.prediction, members)
+    doubt = first_of(case.obstacles)
+    judgement = judge_all(case.prediction, members)
+    return judgement if doubt is None else against(judgement, doubt)
 
 
 def _point(case: Case, arms: tuple[str, ...]) -> Case:
@@ -154,7 +156,7 @@ def _point(case: Case, arms: tuple[str, ...]) -> Case:
         reduction=None,
         statistic="geometric-mean" if is_ratio else "mean",
     )
-    return case._replace(prediction=at_point)
+    return case._replace(prediction=at_point, obstacles=())
 
 
 def _name(prediction: Prediction, arm: Arm) -> str:

@@ -135,6 +135,11 @@ class TestPoints:
         assert made.judge().reason is Reason.TASK_FAILED
         assert swept(1.0, 1.5).add(arm="x0", block=8, outcome="task-failed").judge().verdict is REFUTED
 
+    def test_what_is_known_from_outside_is_told_once(self, swept):
+        for shift in (1.0, 1.5):
+            judgement = swept(shift, 0.9).judge(obstacles=[(Reason.INSTRUMENT, "not calibrated")])
+            assert (judgement.reason, judgement.detail) == (Reason.INSTRUMENT, "not calibrated")
+
     def test_looks_share_alpha_before_points_do(self, swept):
         noise = [0.00, 0.02, -0.015, 0.01]
         judgement = swept(1.0, 0.9, looks=[4, 7], noise=noise).judge()
