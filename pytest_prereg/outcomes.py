@@ -13,6 +13,7 @@ from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
 from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
@@ -224,6 +225,24 @@ def why_exploratory(assessment: Assessment) -> str:
     if assessment.order.grade in CONFIRMATORY:
         return f"its confidence is {assessment.prediction.confidence:g}, and below {USUAL_CONFIDENCE:g}"
     return assessment.order.detail
+
+
+def unmeasured(assessments: Iterable[Assessment]) -> frozenset[str]:
+    """Ids of predictions that follow from a model or an identity: no hit for anybody."""
+    return frozenset(one.prediction.id for one in assessments if one.prediction.table.basis != "measured")
+
+
+def credences(assessments: Iterable[Assessment]) -> list[Credence]:
+    """What authors gave for *supported* in confirmatory measured claims, with what came of them."""
+    return [
+        Credence(one.prediction.table.credence, one.judgement.verdict)
+        for one in assessments
+        if one.prediction.table.credence is not None
+        and one.judgement is not None
+        and one.standing == "confirmatory"
+        and one.prediction.table.basis == "measured"
+        and one.prediction.table.kind == "claim"
+    ]
 
 
 def record_of(assessment: Assessment) -> Record:

@@ -17,7 +17,7 @@ from pytest_prereg.errors import PreregError, UsageError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.mode import Mode
-from pytest_prereg.outcomes import StudyRun, record_of
+from pytest_prereg.outcomes import StudyRun, credences, record_of, unmeasured
 from pytest_prereg.progress import Progress
 from pytest_prereg.recording import record_verdicts
 from pytest_prereg.registry.load import load_study
@@ -230,7 +230,14 @@ class PreregSession:
         judged = [run.shown(assessment) for run, assessment in self.assessments.values()]
         if not judged:
             return [*self._empty(), *self._advice()]
-        above, below = scoreboard([one.record for one in judged], width, unicode=unicode)
+        assessments = [assessment for _, assessment in self.assessments.values()]
+        above, below = scoreboard(
+            [one.record for one in judged],
+            width,
+            unicode=unicode,
+            unmeasured=unmeasured(assessments),
+            credences=credences(assessments),
+        )
         verdicts = verdict_lines(judged, width, unicode=unicode)
         return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]
 
