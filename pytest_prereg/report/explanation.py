@@ -65,6 +65,7 @@ FLAGS: Mapping[str, str] = {
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
+    "follows a decided one": "its predecessor is decided, so nothing was left for a successor to decide",
     "low confidence": "the level is below 95 %, so the verdict is exploratory",
     "unbound": "measured at a commit that is not in this repository",
 }
