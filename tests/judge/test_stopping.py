@@ -174,6 +174,10 @@ class TestObstaclesAtLooks:
         made.faults = ("e/1/4",) * 3
         assert made.judge().reason is Reason.INFRASTRUCTURE
 
+    def test_faults_are_many_or_few_for_the_repeats_that_a_look_sees(self, looked):
+        made = looked([*STEADY, *STEADY], looks=[4, 20], faults=("e/1/4",) * 3)
+        assert made.judge().detail == "decided at look 2 of 2"
+
     def test_what_is_known_from_outside_forbids_every_look(self, looked):
         made = looked(STEADY[:4])
         obstacles = [(Reason.SCOPE, "it was too hot"), (Reason.REQUIRED, "it needs another")]
