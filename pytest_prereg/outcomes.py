@@ -187,6 +187,7 @@ class StudyRun:
             predicts=assessment.predicts,
             falsifier=assessment.falsifier,
             detail=judgement.detail if judgement else assessment.pending,
+            wants=assessment.prediction.quantity.text if assessment.prediction.members else "",
         )
 
     def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:

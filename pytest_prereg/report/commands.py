@@ -35,7 +35,7 @@ def registered_lines(
     width: int = 80,
 ) -> list[str]:
     """Return how a prediction will be decided: what is estimated, from what, by which rule."""
-    power = "; ".join(_power(design))
+    power = "; ".join(_power(design, is_composite=bool(prediction.members)))
     texts = (estimand(prediction, experiments), decision_rule(prediction, *regions), power)
     below = (line for text in texts for line in wrapped(text, width - _INDENT))
     return [f"{'registered':<{_INDENT}}{prediction.id}", *(" " * _INDENT + line for line in below)]
@@ -48,8 +48,8 @@ def estimand(prediction: Prediction, experiments: Mapping[str, Experiment]) -> s
     if prediction.formula is not None:
         return f"{prediction.formula.text}, where {'; '.join(map(_input, prediction.formula.inputs))}"
     parts = [_of_quantity(prediction)]
-    if prediction.table.contrast is not None:
-        parts.append(prediction.table.contrast)
+    if prediction.contrast is not None and prediction.contrast.operator in ("-", "/"):
+        parts.append(prediction.table.contrast or "")
     elif not prediction.points and prediction.arms[0] != ONLY_ARM:
         parts.append(f"arm {prediction.arms[0]}")
     if prediction.points:
@@ -64,6 +64,8 @@ def _of_quantity(prediction: Prediction) -> str:
     statistic, quantity = prediction.statistic.replace("-", " "), prediction.quantity.text
     if prediction.statistic == "all":
         return quantity
+    if prediction.contrast is not None and prediction.contrast.operator not in ("-", "/"):
+        return f"{prediction.table.contrast} of {quantity}"
     if prediction.statistic == "proportion" and prediction.divisor is not None:
         return f"proportion of successes {quantity} in trials {prediction.divisor.text}"
     if prediction.divisor is not None:
@@ -115,13 +117,13 @@ def _lying(region: Region) -> str:
     return f"in {text}" if text.startswith("[") else text
 
 
-def _power(design: DesignReport) -> Iterator[str]:
+def _power(design: DesignReport, *, is_composite: bool) -> Iterator[str]:
     if design.power is not None:
         at = f"at {short(design.power.at)}"
         supported, refuted = _chance(design.power.supported), _chance(design.power.refuted)
         yield f"P(supported) {supported} and P(refuted) {refuted} {at}"
     yield from design.notes
-    if design.power is None and not design.notes:
+    if design.power is None and not design.notes and not is_composite:
         yield "no expected value given, power unknown"
 
 

@@ -50,7 +50,7 @@ REASONS: Mapping[Reason, str] = {
 
 FLAGS: Mapping[str, str] = {
     "approximate": "the interval holds its level only nearly; the documentation says how nearly",
-    "assumes normal": "the interval holds its level where repeats vary normally, and may not where they don't",
+    "assumes normal": "the interval holds its level where repeats vary normally, and may not elsewhere",
     "tail-untested": "no repeat reached the cap of a metric, so nothing is known of what lies beyond",
     "instrument-unstated": "a metric was recorded by hand: nothing says what took the reading",
     "imported early": "taken in before a commit had the registration: the data were there first",

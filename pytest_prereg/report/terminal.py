@@ -28,6 +28,8 @@ _PLOT_BELOW = 24
 _WORDS = 34
 """Most room that is kept for words beside a plot; longer ones go below."""
 _INDENT = 5
+DECIDED = "decided "
+"""How a detail begins that says at which look a verdict was reached."""
 _LEAST_ID = 12
 
 Text = Callable[[str], str]
@@ -40,7 +42,9 @@ class Shown(msgspec.Struct, kw_only=True, frozen=True):
     predicts: Region
     falsifier: Region
     detail: str | None = None
-    """Why it is inconclusive or pending."""
+    """Why it is inconclusive or pending, or when it was decided."""
+    wants: str = ""
+    """What is predicted, where that is no region: ``all of a and b``."""
 
 
 class _Row(msgspec.Struct, kw_only=True, frozen=True):
@@ -86,17 +90,20 @@ def verdict_lines(shown: Sequence[Shown], width: int = 80, *, unicode: bool = Tr
 def _row(shown: Shown, text: Text) -> _Row:
     record = shown.record
     held = (*edges(shown.predicts), *edges(shown.falsifier))
+    has_numbers = bool(shown.predicts.spans)  # a conjunction has none of its own
+    wants = describe(shown.predicts) if has_numbers else shown.wants
     return _Row(
         shown=shown,
-        numbers=text(number_text(record.estimate, record.interval, record.unit, held)),
-        count=_count(record),
-        wants=text(f"wants {describe(shown.predicts)}"),
+        numbers=text(number_text(record.estimate, record.interval, record.unit, held)) if has_numbers else "",
+        count=_count(shown),
+        wants=text(f"wants {wants}"),
         words=text(", ".join(_words(shown))),
     )
 
 
-def _count(record: Record) -> str:
-    short = record.planned is not None and record.n < record.planned
+def _count(shown: Shown) -> str:
+    record = shown.record
+    short = record.planned is not None and record.n < record.planned and not _is_early(shown)
     return f"n {record.n}/{record.planned}" if short else f"n {record.n}"
 
 
@@ -109,9 +116,16 @@ def _words(shown: Shown) -> Iterator[str]:
         yield "refuted as recorded" if record.recorded else "refuted"
     if record.verdict is Verdict.INCONCLUSIVE:
         yield _because(record.reason or "inconclusive", shown.detail)
+    elif _is_early(shown):
+        yield shown.detail or ""
     if record.standing != "confirmatory":
         yield record.standing if record.order == "registered" else f"{record.standing}: {record.order}"
     yield from record.flags
+
+
+def _is_early(shown: Shown) -> bool:
+    """Whether a stopping rule decided: then the repeats after that are not missed."""
+    return shown.detail is not None and shown.detail.startswith(DECIDED)
 
 
 def _because(reason: str, detail: str | None) -> str:

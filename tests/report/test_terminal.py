@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.registry.regions import parse_region
+from pytest_prereg.registry.regions import Region, parse_region
 from pytest_prereg.report.columns import ascii_text, can_draw, cut, width_of, wrapped
 from pytest_prereg.report.records import judged_record, pending_record
 from pytest_prereg.report.scoreboard import scoreboard
@@ -210,3 +210,19 @@ def test_a_model_is_no_hit_for_anybody():
     above, below = scoreboard([judged(), judged("derived")], 140, unmeasured={"derived"})
     assert "2 registered · 1 judged · 1 supported" in above[0]
     assert "1 of a model or an identity, not counted" in below[0]
+
+
+def test_a_verdict_at_a_look_says_which_and_misses_no_repeat():
+    lines = verdict_lines([shown(judged(n=5, planned=15), "decided at look 1 of 3")], 80)
+    assert "n 5 " in lines[0]
+    assert "5/15" not in lines[0]
+    assert "decided at look 1 of 3" in " ".join(lines)
+
+
+def test_a_conjunction_wants_its_members_and_has_no_number():
+    nothing = Region(spans=())
+    record = judged("both", estimate=None, interval=None, n=14, planned=14)
+    both = Shown(record=record, predicts=nothing, falsifier=nothing, wants="all of quick, hit")
+    text = " ".join(verdict_lines([both, shown(judged())], 80))
+    assert "wants all of quick, hit" in text
+    assert "no value" not in text
