@@ -59,7 +59,7 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         imported=any(one.origin == "imported" for one in found.used),
         entry=state.entry(prediction),
         flags=_flags(state, prediction, found, too_late=too_late),
-        problems=tuple(_problems(state, prediction, found)),
+        problems=tuple(_problems(state, prediction, found, evidenced)),
         replications=tuple(_replications(state, prediction, found)),
         subject=next((one.subject for one in found.used if one.subject is not None), None),
         history=history(state, prediction) if is_guard(prediction) else (),
@@ -90,7 +90,9 @@ def _evidenced(found: Found) -> Evidenced | None:
     return Evidenced(found.used[0].number, found.judgement, digest)
 
 
-def _problems(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Problem]:
+def _problems(
+    state: StudyState, prediction: Prediction, found: Found, evidenced: Evidenced | None
+) -> Iterator[Problem]:
     """What shows that evidence, unit or recorded verdict are not what they were."""
     for name in prediction.experiments:
         own = [one for one in found.used or _basis(state, prediction) if one.experiment == name]
@@ -105,7 +107,7 @@ def _problems(state: StudyState, prediction: Prediction, found: Found) -> Iterat
         prediction,
         entry,
         is_registered=is_registered,
-        found=_evidenced(then),
+        found=evidenced if then is found else _evidenced(then),
         waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
     )
 

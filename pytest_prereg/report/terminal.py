@@ -74,7 +74,7 @@ def letter(record: Record) -> str:
     if record.changed:
         return "!"
     if record.verdict is Verdict.REFUTED:
-        return "r" if record.recorded else "-"
+        return "r" if _is_settled(record) else "-"
     return "+" if record.verdict is Verdict.SUPPORTED else "?"
 
 
@@ -113,14 +113,19 @@ def _words(shown: Shown) -> Iterator[str]:
     if record.changed:
         yield f"CHANGED {record.recorded} → {record.verdict}"
     elif record.verdict is Verdict.REFUTED:
-        yield "refuted as recorded" if record.recorded else "refuted"
+        yield "refuted as recorded" if _is_settled(record) else "refuted"
     if record.verdict is Verdict.INCONCLUSIVE:
         yield _because(record.reason or "inconclusive", shown.detail)
-    elif _is_early(shown):
+    elif _is_early(shown) or (record.kind == "guard" and shown.detail):
         yield shown.detail or ""
     if record.standing != "confirmatory":
         yield record.standing if record.order == "registered" else f"{record.standing}: {record.order}"
     yield from record.flags
+
+
+def _is_settled(record: Record) -> bool:
+    """Whether a refutation is recorded and needs nobody any more; a guard's fails until it is mended."""
+    return record.recorded is not None and record.kind == "claim"
 
 
 def _is_early(shown: Shown) -> bool:

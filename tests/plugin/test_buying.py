@@ -171,7 +171,8 @@ class TestGuards:
 
         status, records, output = judged(study)
         assert (status, records["stays-quick"]["recorded"]) == (1, "refuted")
-        assert " - stays-quick " in output
+        assert "\n - stays-quick " in output
+        assert "refuted, confirmed by series 2" in output
         assert len(study.seen("began")) == 10
 
     def test_it_is_judged_anew_for_each_version_and_remembers_the_old_ones(self, registered):
@@ -213,6 +214,17 @@ class TestGuards:
 
         assert (status, records["stays-quick"]["verdict"]) == (exit_status, "inconclusive")
         assert "series 1 refuted, series 2 did not confirm it (supported)" in " ".join(output.split())
+
+    def test_one_that_must_not_be_undecided_fails_a_run_that_could_not_measure_it(self, registered):
+        study = self.study(registered, "1", 'on-inconclusive = "fail"')
+        text = (study.path / "predictions.toml").read_text()
+        study.write("predictions.toml", text.replace("detect = 3.0", "detect = 3.5"))
+
+        status, records, output = judged(study)
+
+        assert (status, records["stays-quick"]["status"]) == (1, "pending")
+        assert 'on-inconclusive = "fail": this guard has to be supported' in output
+        assert judged(study, "--prereg-verify")[0] == 0
 
 
 def test_a_claim_that_is_measured_again_after_five_edits_of_its_subject_has_one_verdict(registered):
