@@ -45,6 +45,13 @@ def storms(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def calibration(session: nox.Session) -> None:
+    """Simulate 20,000 studies a cell and write the tables of the documentation: an hour on two cores."""
+    session.install("--editable", ".")
+    session.run("python", "benchmarks/calibration.py", "--write", *session.posargs)
+
+
+@nox.session(python=OLDEST)
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install(*group("lint"))

@@ -98,13 +98,14 @@ def pair(shares: Sequence[float]) -> str:
 
 
 def page(cells: Sequence[Cell]) -> Page:
-    """The table of one estimand, or of a few that are told apart by their first column."""
+    """The table of one estimand, or of a few that a first column tells apart."""
     sizes = sorted({cell.n for cell in cells})
     rows: dict[str, dict[int, Cell]] = defaultdict(dict)
     for cell in cells:
         rows[cell.case.key][cell.n] = cell
+    several = len({cell.case.estimand for cell in cells}) > 1
     headings = (
-        "estimand",
+        *(["estimand"] if several else []),
         "values",
         *(f"n = {n}" for n in sizes),
         "flagged",
@@ -112,8 +113,8 @@ def page(cells: Sequence[Cell]) -> Page:
         "otherwise undecided",
         "held to",
     )
-    lines = [_line(row, sizes) for row in rows.values()]
-    return Page(markdown(headings, lines, left=2), tuple(claims(cells)))
+    lines = [_line(row, sizes)[not several :] for row in rows.values()]
+    return Page(markdown(headings, lines, left=1 + several), tuple(claims(cells)))
 
 
 def claims(cells: Sequence[Cell]) -> Iterator[Claim]:

@@ -99,12 +99,31 @@ def test_the_study_in_the_quickstart_can_be_registered(tmp_path: Path):
     assert "registered  order-helps" in done.stdout
 
 
-@pytest.mark.parametrize("estimand", ["median", "proportion"])
-def test_the_table_of_misses_is_what_the_benchmark_prints(estimand: str, monkeypatch: pytest.MonkeyPatch):
+CALIBRATION = sorted((DOCS / "tables").glob("calibration-*.md"))
+
+
+def test_the_calibration_shows_every_table_of_the_benchmark(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    misses = importlib.import_module("misses")
-    (case,) = [case for case in misses.CASES if case.estimand == estimand]
-    assert misses.line(case) in read(DOCS / "tables" / "misses.md")
+    names = {f"calibration-{name}.md" for name in importlib.import_module("calibration").known(1)}
+    included = re.findall(r"^```\{include\} tables/(.*)$", read(DOCS / "calibration.md"), re.MULTILINE)
+    assert {path.name for path in CALIBRATION} == set(included) == names
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "n"), [("proportion", "p = 0.9", 3), ("median", "gamma, shape 2", 7)]
+)
+def test_a_cell_of_the_calibration_is_what_the_benchmark_prints(
+    table: str, values: str, n: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    calibration, tables = map(importlib.import_module, ("calibration", "calibration_tables"))
+    text = read(DOCS / "tables" / f"calibration-{table}.md")
+    studies = int(text.split(" ", 1)[0].replace(",", ""))
+    rows = [[entry.strip() for entry in line.split("|")] for line in text.splitlines() if line[:1] == "|"]
+    (row,) = [row for row in rows if row[rows[0].index("values")] == values]
+    places = [place for place, case in enumerate(calibration.TABLES[table]) if case.values == values]
+    found = calibration.cell(table, places[0], n, studies)
+    assert row[rows[0].index(f"n = {n}")] == tables.pair(found.tally.wrong)
 
 
 @pytest.mark.parametrize("table", ["keys", "options"])
