@@ -162,17 +162,14 @@ def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem
 
 def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
     """Return a problem for each new prediction whose refutation would support another one."""
-    known: dict[str, list[str]] = {}
+    known: dict[tuple[str, tuple[Region, ...]], list[str]] = {}
     measured = (name for name, one in study.predictions.items() if not one.members)
     for name in sorted(measured, key=lambda name: name in new):
-        prediction = study.predictions[name]
-        others = known.setdefault(_question(prediction), [])
-        swapped = _regions(study, prediction)[::-1] if others and name in new else None
-        for other in others if swapped else ():
-            if _regions(study, study.predictions[other]) == swapped:
-                advice = "Whatever is found would support one of them; register the one that you expect."
-                yield _problem(study, name, "PR036", f"predicts the opposite of {quoted(other)}", advice)
-        others.append(name)
+        question, regions = _question(study.predictions[name]), _regions(study, study.predictions[name])
+        for other in known.get((question, regions[::-1]), ()) if regions and name in new else ():
+            advice = "Whatever is found would support one of them; register the one that you expect."
+            yield _problem(study, name, "PR036", f"predicts the opposite of {quoted(other)}", advice)
+        known.setdefault((question, regions), []).append(name)
 
 
 def _late(study: Study, new: Iterable[str]) -> Iterable[Problem]:
