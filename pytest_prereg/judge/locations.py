@@ -117,7 +117,13 @@ def _on_working_scale(question: Question, runs: list[Run], samples: list[Moments
     if is_mean and is_skewed(runs[0].values, samples[0]):
         cox = intervals.modified_cox(runs[0].values, confidence)
         return Located(intervals.hull(interval, cox), HULL, (APPROXIMATE,))
-    return Located(interval, name)
+    flags = (APPROXIMATE,) if question.exact and _is_two_valued(runs[0].values) else ()
+    return Located(interval, name, flags)
+
+
+def _is_two_valued(values: list[float]) -> bool:
+    """Whether an exact metric took two values: no t distribution, however often either was seen."""
+    return len(set(values)) == 2  # noqa: PLR2004
 
 
 def _widened(interval: Interval, runs: list[Run], samples: list[Moments]) -> Interval:

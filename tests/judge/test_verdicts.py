@@ -567,3 +567,13 @@ def test_a_reading_that_nothing_is_named_for_is_flagged_unless_it_is_exact(study
     assert "instrument-unstated" in unstated.judge().flags
     stated = study().extend(*values)
     assert "instrument-unstated" not in stated.judge().flags
+
+
+def test_a_mean_of_two_values_of_an_exact_metric_says_that_it_is_approximate(study):
+    metrics = {"t": {"unit": "1", "exact": True}}
+    made = study(metrics=metrics, predicts="<= 20", falsifier="> 20").extend(10, 11, 10, 11, 11)
+    assert made.judge().flags == ("approximate",)
+    assert (
+        "approximate" not in study(metrics=metrics, predicts="<= 20").extend(10, 11, 12, 11, 11).judge().flags
+    )
+    assert "approximate" not in study(metrics=metrics, predicts="<= 20").extend(*[10] * 5).judge().flags
