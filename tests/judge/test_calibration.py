@@ -48,6 +48,11 @@ EXACT = [
     ("geometric-mean", "geometric mean: log-normal, 1", 7),
     ("difference", "difference, paired: normal, 2 %", 5),
     ("geometric-ratio", "ratio of geometric means, paired: log-normal, 0.3", 7),
+    ("mean-ratio", "ratio of means, paired: normal, 2 %", 5),
+    ("sd", "sd: normal, 2 %", 5),
+    ("several", "exponent: log-normal, 0.3", 3),
+    ("sweep", "geometric mean of 3 points: log-normal, 0.3", 3),
+    ("formula", "`x - 2 * y`, paired: normal, 2 %", 3),
 ]
 
 
@@ -65,9 +70,15 @@ def test_a_median_of_seven_errs_as_often_as_its_extremes_say(counted, values):
 
 @pytest.mark.parametrize(
     ("table", "key", "n"),
-    [("proportion", "proportion: p = 0.9", 10), ("median", "median: two-valued, 10 or 11", 10)],
+    [
+        ("proportion", "proportion: p = 0.9", 10),
+        ("median", "median: two-valued, 10 or 11", 10),
+        ("several", "plateau, paired: normal, 2 %", 5),
+        ("several", "increasing, paired: normal, 2 %, one step larger", 5),
+        ("sweep", "all of 3 points: log-normal, 0.3, each on the edge", 3),
+    ],
 )
-def test_a_discrete_method_errs_no_more_often_than_it_says(counted, table, key, n):
+def test_a_discrete_or_careful_method_errs_no_more_often_than_it_says(counted, table, key, n):
     found = counted(table, key, n)
     assert max(found.wrong) <= 0.025 + FIVE_ERRORS
     assert found.reasons["resolution"] == 0
