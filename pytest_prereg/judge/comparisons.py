@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -103,7 +104,9 @@ def _of_one(contrast: list[Run], confidence: float) -> Interval:
         interval = t_from_moments(samples[0], confidence)
     else:
         interval = welch_from_moments(samples[0], samples[1], confidence)
-    by = sum(widening(run.grain, sample.variance) for run, sample in zip(contrast, samples, strict=True))
+    by = math.fsum(
+        widening(run.grain, sample.variance) for run, sample in zip(contrast, samples, strict=True)
+    )
     return replace(interval, low=interval.low - by, high=interval.high + by) if by else interval
 
 
