@@ -1,7 +1,7 @@
 """Regions of values: what a prediction predicts, and what falsifies it.
 
 A region is a union of at most two spans of the real line, held in a normal form, so that two ways of writing
-one region are one region (``within 5% of 100`` is ``[95, 105]``).
+one region are one region (``within 5% of 100`` is ``[95, 105]``). Its edges have 15 significant digits.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _within(match: re.Match[str], text: str) -> Region:
     else:
         distance = _DECIMAL.multiply(_DECIMAL.divide(distance, Decimal(100)), abs(centre))
     low, high = float(_DECIMAL.subtract(centre, distance)), float(_DECIMAL.add(centre, distance))
-    return _closed(low, high, unit, text)
+    return _closed(_settled(low), _settled(high), unit, text)
 
 
 def _closed(low: float, high: float, unit: str | None, text: str) -> Region:
@@ -194,7 +194,13 @@ def _number(text: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise RefusedError("PR032", f"{quoted(text)} is not a finite number")
-    return value + 0.0  # -0.0 and 0.0 are one edge
+    return _settled(value)
+
+
+def _settled(value: float) -> float:
+    """An edge at 15 significant digits, as the interval that is held against it."""
+    near = float(f"{value:.15g}")
+    return (near if math.isfinite(near) else value) + 0.0  # -0.0 and 0.0 are one edge
 
 
 def _unit(*texts: str | None) -> str | None:

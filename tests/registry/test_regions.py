@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -149,6 +150,12 @@ def test_an_infinite_interval_needs_a_side_that_is_open() -> None:
 def test_the_digest_form_has_null_for_an_open_side() -> None:
     assert parsed(parse_region("<= 0.25")) == [[None, False, 0.25, True]]
     assert parsed(parse_region("outside [1, 2]")) == [[None, False, 1.0, False], [2.0, False, None, False]]
+
+
+def test_edges_have_the_fifteen_digits_that_intervals_have() -> None:
+    for text in ("[1152921504606846976, 1152921504606846976]", "within 0 of 1152921504606846976"):
+        assert parse_region(text) == parse_region("[1.15292150460685e18, 1.15292150460685e18]")
+    assert parse_region("<= 1.7976931348623157e308").spans[0].high == sys.float_info.max
 
 
 def test_scaling_keeps_fifteen_digits_and_names_the_unit() -> None:
