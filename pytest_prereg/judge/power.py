@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.judge.order_statistics import ranks
-from pytest_prereg.judge.proportions import interval_of
+from pytest_prereg.judge.proportions import counts_inside
 from pytest_prereg.judge.quantiles import t_quantile
-from pytest_prereg.registry.regions import contains
 
 if TYPE_CHECKING:
     from pytest_prereg.registry.regions import Region
@@ -116,11 +115,7 @@ def chance_of_sd(ends: tuple[float, float], *, sd: float, n: int, confidence: fl
 
 def chance_of_proportion(proportion: float, n: int, region: Region, confidence: float) -> float:
     """P(the Clopper-Pearson interval of ``n`` independent repeats lies in ``region``)."""
-    return math.fsum(
-        binomial(k, n, proportion)
-        for k in range(n + 1)
-        if (interval := interval_of(k, n, confidence)) and contains(region, interval.low, interval.high)
-    )
+    return math.fsum(binomial(count, n, proportion) for count in counts_inside(region, n, confidence))
 
 
 def binomial(successes: int, n: int, p: float) -> float:

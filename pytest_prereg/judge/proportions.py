@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,14 @@ from pytest_prereg.judge.findings import APPROXIMATE, Finding, conclude, plural,
 from pytest_prereg.judge.fitness import SMALLEST_N, blank_finding
 from pytest_prereg.judge.intervals import Interval, clopper_pearson, mapped
 from pytest_prereg.judge.model import Reason
-from pytest_prereg.registry.regions import contains, scaled
+from pytest_prereg.registry.regions import Region, Span, contains, scaled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.judge.question import Question
     from pytest_prereg.judge.samples import Reading
-    from pytest_prereg.registry.regions import Region, Span
 
 METHOD = "Clopper-Pearson"
 CLUSTERED = "Korn-Graubard"
@@ -81,6 +83,26 @@ def reachable(region: Region, n: int, confidence: float) -> bool:
         contains(region, interval.low, interval.high)
         for interval in (interval_of(count, n, confidence) for count in sorted(counts))
     )
+
+
+def counts_inside(region: Region, n: int, confidence: float) -> Iterator[int]:
+    """Every number of successes out of ``n`` that puts the whole interval inside ``region``.
+
+    Both limits rise with the count, so the counts of each span are found from its two ends.
+    """
+
+    def is_above(span: Span, count: int) -> bool:
+        start = Region(spans=(Span(low=span.low, low_closed=span.low_closed),))
+        return contains(start, interval_of(count, n, confidence).low, math.inf)
+
+    def is_beyond(span: Span, count: int) -> bool:
+        end = Region(spans=(Span(high=span.high, high_closed=span.high_closed),))
+        return not contains(end, -math.inf, interval_of(count, n, confidence).high)
+
+    counts = range(n + 1)
+    for span in region.spans:
+        first = bisect_left(counts, x=True, key=functools.partial(is_above, span))
+        yield from range(first, bisect_left(counts, x=True, key=functools.partial(is_beyond, span)))
 
 
 def needed_n(region: Region, confidence: float) -> int | None:

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from pytest_prereg.judge.chances import chance, plan_of, repeats_for
+from pytest_prereg.judge.intervals import clopper_pearson
 from pytest_prereg.judge.order_statistics import ranks
 from pytest_prereg.judge.power import (
     chance_inside,
@@ -15,7 +16,8 @@ from pytest_prereg.judge.power import (
     n_for_power_t,
     power_t,
 )
-from pytest_prereg.registry.regions import parse_region
+from pytest_prereg.judge.proportions import counts_inside
+from pytest_prereg.registry.regions import contains, parse_region
 
 
 def messages(report):
@@ -216,6 +218,13 @@ class TestChances:
         region = parse_region(">= 0.9")
         assert chance_of_proportion(0.95, 36, region, 0.95) == pytest.approx(0.95**36)
         assert chance_of_proportion(1.0, 36, region, 0.95) == 1.0
+
+    @pytest.mark.parametrize("text", [">= 0.9", "< 0.2", "[0.3, 0.8]", "outside [0.1, 0.7]", "<= 0.0", "> 0"])
+    @pytest.mark.parametrize("n", [1, 7, 40])
+    def test_the_counts_of_a_proportion_are_those_whose_interval_lies_inside(self, text, n):
+        region, limits = parse_region(text), [clopper_pearson(count, n) for count in range(n + 1)]
+        inside = [k for k, each in enumerate(limits) if contains(region, each.low, each.high)]
+        assert list(counts_inside(region, n, 0.95)) == sorted(inside)
 
     def test_power_holds_where_scipys_noncentral_t_is_not_a_number(self):
         assert power_t(7, 5.0, samples=1) == pytest.approx(1.0)
