@@ -83,7 +83,7 @@ def find_comparison(question: Question, readings: list[Reading]) -> Finding:
         question,
         blank,
         interval,
-        doubt=too_coarse(question, sequences),
+        doubt=too_coarse(question, sequences, columns),
         drift=_drift(rule, contrasts, sequences),
     )
 

@@ -15,6 +15,7 @@ from pytest_prereg.judge.fitness import SMALLEST_N
 from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N_FOR_HULL
 from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median, smallest_n_for_quantile
 from pytest_prereg.judge.proportions import as_share, needed_n, reachable
+from pytest_prereg.judge.question import may_be_equal
 from pytest_prereg.registry.model import Prediction
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.regions import Region, contains, describe, edges
@@ -102,7 +103,7 @@ def check_design(
         plan=plan,
         predicts=predicts,
         falsifier=falsifier,
-        exact=all(metric.exact for metric in metrics),
+        exact=may_be_equal(prediction, metrics),
     )
     problems = tuple(_unreachable(design)) or (*_underpowered(design), *_unfit_to_guard(design))
     power = _power(design)

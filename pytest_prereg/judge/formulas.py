@@ -20,7 +20,7 @@ from pytest_prereg.judge.intervals import moments
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import against, first_of, losses, obstacles_to
 from pytest_prereg.judge.propagation import propagate
-from pytest_prereg.judge.resolution import too_few_values, widening
+from pytest_prereg.judge.resolution import few_values, too_few_values, widening
 from pytest_prereg.judge.samples import SET_ASIDE
 from pytest_prereg.registry.evaluation import evaluate
 
@@ -307,8 +307,7 @@ def _coarse(measured: Mapping[str, Measured]) -> Doubt | None:
         if one.question.exact and set(one.values) <= {0.0, 1.0}:
             return Reason.RESOLUTION, f"input {name}: every value is 0 or 1, whose mean has no t interval"
         if not one.question.exact and too_few_values(one.values, max(map(abs, one.values))):
-            what = "fewer than 3 distinct values, of a metric that is not exact"
-            return Reason.RESOLUTION, f"input {name}: {what}"
+            return Reason.RESOLUTION, f"input {name}: {few_values(one.question)}"
     return None
 
 

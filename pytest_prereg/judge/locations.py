@@ -25,7 +25,6 @@ from pytest_prereg.judge.model import Reason
 from pytest_prereg.judge.resolution import too_coarse, widening
 from pytest_prereg.judge.sequences import columns_of, extremes, runs_of
 from pytest_prereg.judge.sequential import t_mixture_interval
-from pytest_prereg.registry.regions import edges
 
 if TYPE_CHECKING:
     from pytest_prereg.judge.findings import Doubt
@@ -68,9 +67,8 @@ def find_location(question: Question, readings: list[Reading]) -> Finding:
     if doubt := _unsettled(question, located, blank.n):
         return replace(blank, method=located.method, doubt=doubt)
     blank = described(question, blank, located.method, located.flags)
-    return conclude(
-        question, blank, located.interval, doubt=_doubt(question, runs), drift=_drift(question, runs)
-    )
+    doubt = too_coarse(question, runs, columns)
+    return conclude(question, blank, located.interval, doubt=doubt, drift=_drift(question, runs))
 
 
 def method(question: Question) -> str:
@@ -144,26 +142,6 @@ def _unsettled(question: Question, located: Located, n: int) -> Doubt | None:
         detail = f"{plural(n, noun)} bound nothing where every look counts at {question.confidence:.6g}"
         return Reason.N_TOO_SMALL, detail
     return None
-
-
-def _doubt(question: Question, runs: list[Run]) -> Doubt | None:
-    """Why the interval may not be believed: values that are too few and too alike."""
-    if question.exact and _is_share(question, runs):
-        return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
-    return too_coarse(question, runs)
-
-
-def _is_share(question: Question, runs: list[Run]) -> bool:
-    """Whether a mean is that of a yes or no, whose t interval is far too narrow: all alike, it has no width.
-
-    A count that is 0 or 1 throughout is none, if it is only asked on which side of a whole number it lies.
-    """
-    if question.operator is not None or question.statistic != "mean":
-        return False
-    found = set(runs[0].values)
-    ends = (*edges(question.predicts), *edges(question.falsifier))
-    between = any(0 < end < question.scale for end in ends)
-    return found <= {0.0, question.scale} and (len(found) > 1 or between)
 
 
 def _drift(question: Question, runs: list[Run]) -> Drift | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.judge.durations import is_duration
-from pytest_prereg.judge.shares import limits_of
+from pytest_prereg.judge.shares import asks_yes_or_no, is_share, limits_of
 from pytest_prereg.registry.model import Metric, Node
 from pytest_prereg.registry.regions import Region
 
@@ -46,6 +46,7 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     predicts: Region
     falsifier: Region
     exact: bool
+    """Whether readings that are all equal are taken for what they are."""
     duration: bool
     limits: tuple[float, float] | None
     """Between which the estimand lies whatever is measured, in the unit shown: 0 and 1 for shares."""
@@ -105,10 +106,24 @@ def ask(
         constants=constants,
         predicts=predicts,
         falsifier=falsifier,
-        exact=all(metric.exact for metric in metrics),
+        exact=may_be_equal(prediction, metrics),
         duration=is_duration(quantity.node, experiment.metrics),
         limits=limits_of(prediction, scale),
         caps={metric.name: metric.cap for metric in metrics if metric.cap is not None},
         resolutions={metric.name: metric.resolution for metric in metrics if metric.resolution is not None},
         bounds={name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names},
     )
+
+
+def may_be_equal(prediction: Prediction, metrics: list[Metric]) -> bool:
+    """Exact metrics may, but not what a condition makes of them: it hides how much they vary.
+
+    A mean of shares as such is left to the rule for means of 0 and 1.
+    """
+    if not (metrics and all(metric.exact for metric in metrics)):
+        return False
+    node = prediction.quantity.node
+    plain = prediction.statistic == "mean" and prediction.contrast is None and prediction.divisor is None
+    if plain and not prediction.points and is_share(node):
+        return True
+    return not any(asks_yes_or_no(each.node) for each in (prediction.quantity, prediction.divisor) if each)

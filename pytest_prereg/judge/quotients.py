@@ -47,7 +47,8 @@ def find_quotient(question: Question, readings: list[Reading]) -> Finding:
     if question.resolutions and not math.isinf(interval.low):
         interval = _widened(interval, parts)
     blank = described(question, blank, method, (APPROXIMATE,))
-    doubt, drift = _doubt(question, interval, parts), _drift(parts, interval.estimate)
+    doubt = _doubt(interval) or too_coarse(question, _sequences(parts, interval.estimate), columns)
+    drift = _drift(parts, interval.estimate)
     return conclude(question, blank, interval, doubt=doubt, drift=drift)
 
 
@@ -76,10 +77,10 @@ def _widened(interval: Interval, parts: _Parts) -> Interval:
     return replace(interval, low=low, high=high)
 
 
-def _doubt(question: Question, interval: Interval, parts: _Parts) -> Doubt | None:
+def _doubt(interval: Interval) -> Doubt | None:
     if math.isinf(interval.low) or math.isinf(interval.high):
         return Reason.UNBOUNDED, "the mean of the denominator cannot be told from 0"
-    return too_coarse(question, _sequences(parts, interval.estimate))
+    return None
 
 
 def _sequences(parts: _Parts, ratio: float) -> list[Run]:

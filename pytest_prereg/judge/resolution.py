@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pytest_prereg.judge.model import Reason
+from pytest_prereg.judge.shares import are_yes_or_no
 from pytest_prereg.registry.quantities import evaluate
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import Value
     from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.judge.question import Question
+    from pytest_prereg.judge.samples import Reading
     from pytest_prereg.judge.sequences import Run
     from pytest_prereg.registry.model import Node
 
@@ -32,11 +34,28 @@ def grain(question: Question, node: Node, values: Mapping[str, Value]) -> float:
     return math.fsum(_step(question, node, values, name, size) for name, size in question.resolutions.items())
 
 
-def too_coarse(question: Question, runs: Iterable[Run]) -> Doubt | None:
-    """Why readings that hardly differ decide nothing, unless they are exact."""
-    if not question.exact and any(too_few_values(run.values, run.magnitude) for run in runs):
-        return Reason.RESOLUTION, "fewer than 3 distinct values, of a metric that is not exact"
-    return None
+def too_coarse(
+    question: Question, runs: Iterable[Run], columns: Sequence[Sequence[Reading]] = ()
+) -> Doubt | None:
+    """Why readings that hardly differ decide nothing, unless they are exact.
+
+    Args:
+        question: What is asked of them.
+        runs: The numbers whose variation counts.
+        columns: The readings of each arm, whose location or ratio it is; none of a standard deviation.
+    """
+    if columns and are_yes_or_no(question, columns):
+        return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
+    if question.exact or not any(too_few_values(run.values, run.magnitude) for run in runs):
+        return None
+    return Reason.RESOLUTION, few_values(question)
+
+
+def few_values(question: Question) -> str:
+    """Why so few distinct values say nothing."""
+    if question.metrics and all(metric.exact for metric in question.metrics):
+        return "fewer than 3 distinct values, and a condition hides how far exact metrics were from another"
+    return "fewer than 3 distinct values, of a metric that is not exact"
 
 
 def too_few_values(sequence: Sequence[float], magnitude: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_prereg.judge.model import Verdict
+from pytest_prereg.judge.model import Reason, Verdict
 
 EXACT = {"t": {"unit": "1", "exact": True}}
 
@@ -19,3 +19,64 @@ class TestEdges:
     def test_a_number_typed_in_full_is_the_number_measured(self, study):
         made = study(metrics=EXACT, quantity="t / 3", predicts=f">= {1 / 3!r}", falsifier=f"< {1 / 3!r}")
         assert made.extend(1.0, 1.0, 1.0).judge().verdict is Verdict.SUPPORTED
+
+
+class TestYesAndNo:
+    """A claim of 0.9 about three coins: a yes or no that comes in other clothes is one all the same."""
+
+    CLOTHES = (
+        "(t > 5) * 2",
+        "exp(t > 5)",
+        "1.5 - (t < 5)",
+        "2 * share(t > 5)",
+        "2 * mean(t > 5)",
+        "completed * 2",
+    )
+
+    @pytest.mark.parametrize("quantity", CLOTHES)
+    def test_of_exact_counts_it_has_no_mean(self, study, quantity):
+        made = study(quantity=quantity, metrics=EXACT, predicts=">= 1.4", falsifier="< 1.4")
+        judgement = made.extend(*[9.0] * 3).judge()
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, Reason.RESOLUTION)
+
+    @pytest.mark.parametrize("contrast", ["a - b", "increasing(b, a)", "plateau(a, b)"])
+    @pytest.mark.parametrize("pairing", ["block", "none"])
+    @pytest.mark.parametrize("quantity", ["share(t > 5)", "2 * share(t > 5)", "t / 9"])
+    def test_of_exact_counts_it_has_no_difference(self, study, quantity, contrast, pairing):
+        made = study(
+            quantity=quantity,
+            metrics=EXACT,
+            contrast=contrast,
+            pairing=pairing,
+            predicts=">= 0.9",
+            falsifier="< 0.9",
+        )
+        for block in (1, 2, 3):
+            made.add(9.0, arm="a", block=block).add(0.0, arm="b", block=block)
+        assert made.judge().reason is Reason.RESOLUTION
+
+    def test_of_exact_counts_it_has_no_geometric_mean(self, study):
+        made = study(metrics=EXACT, statistic="geometric-mean", predicts=">= 0.9", falsifier="< 0.9")
+        assert made.extend(1.0, 1.0, 1.0).judge().reason is Reason.RESOLUTION
+
+    @pytest.mark.parametrize("pairing", ["block", "none"])
+    def test_varying_it_has_no_difference_either(self, study, pairing):
+        made = study(contrast="a - b", pairing=pairing, predicts="> -2", falsifier="<= -2")
+        for left, right in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0)):
+            made.block(left, right)
+        assert made.judge().reason is Reason.RESOLUTION
+
+    def test_errors_over_requests_are_no_ratio_of_sums_where_none_was_seen(self, study):
+        metrics = {"t": EXACT["t"], "requests": EXACT["t"]}
+        asked = {"statistic": "ratio-of-sums", "divisor": "requests", "metrics": metrics}
+        made = study(predicts="<= 0.01", falsifier="> 0.01", **asked)
+        assert made.extend(*[{"t": 0.0, "requests": 1000.0}] * 3).judge().reason is Reason.RESOLUTION
+
+    def test_counts_that_are_asked_for_whole_steps_are_counts(self, study):
+        made = study(metrics=EXACT, contrast="a - b", predicts=">= 1", falsifier="< 1")
+        made.extend(1.0, 1.0, 1.0, arm="a").extend(0.0, 0.0, 0.0, arm="b")
+        assert made.judge().verdict is Verdict.SUPPORTED
+
+    def test_an_exact_share_is_what_it_is(self, study):
+        made = study(quantity="share(t > 5)", metrics=EXACT, predicts=">= 0.6", falsifier="< 0.6")
+        assert made.extend(*[[9.0, 9.0, 1.0]] * 3).judge().verdict is Verdict.SUPPORTED
