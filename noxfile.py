@@ -15,6 +15,12 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = ["3.11", "3.12", "3.13"]
 OLDEST = PYTHONS[0]
 CONSTRAINTS = ".ci/constraints.txt"
+LIBRARIES = {
+    "3.11": ["numpy==1.26.*", "scipy==1.11.*"],
+    "3.12": ["numpy==1.26.*", "scipy==1.11.*"],
+    "3.13": ["numpy==2.1.*", "scipy==1.14.*"],
+}
+"""The oldest that are supported and have a wheel for each Python."""
 
 
 def group(name: str) -> list[str]:
@@ -34,6 +40,15 @@ def tests_torch(session: nox.Session) -> None:
     """Run the tests with torch, so that those which need it run as well."""
     session.install("--constraint", CONSTRAINTS, "--editable", ".[torch]", *group("tests"))
     session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("libraries", ["oldest", "newest"])
+def records(session: nox.Session, libraries: str) -> None:
+    """Hold the golden records to the last digit, with the oldest and the newest numpy and scipy."""
+    pins = LIBRARIES[str(session.python)] if libraries == "oldest" else []
+    session.install("--upgrade", "--editable", ".", *group("tests"), *pins or ["numpy", "scipy"])
+    session.run("pytest", "tests/judge/test_golden_records.py", *session.posargs)
 
 
 @nox.session(python=OLDEST)
