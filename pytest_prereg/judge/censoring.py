@@ -29,7 +29,7 @@ _KINDS = {
 
 def cut_off(question: Question, readings: Iterable[Reading]) -> Doubt | None:
     """Why a mean, difference or ratio of these readings decides nothing: something in them was cut off."""
-    events = sum(reading.cut for reading in readings)
+    events = sum([reading.cut for reading in readings])
     if not events:
         return None
     what = "timeouts or samples at a cap" if events > 1 else "timeout or sample at a cap"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left
 from collections import Counter
 from functools import lru_cache
 from itertools import accumulate
@@ -37,30 +37,43 @@ def mann_kendall(values: Sequence[float]) -> Trend:
     values is that of the inversions of a multiset; above sixty values from the normal approximation with the
     tie-corrected variance and a continuity correction (Kendall 1975).
     """
-    seen: list[float] = []
-    score = 0
-    for position, value in enumerate(values):
-        score += bisect_left(seen, value) - position + bisect_right(seen, value)
-        insort(seen, value)
-    n = len(seen)
-    if n > _EXACT_TO:
-        return Trend(score, _normal_p(abs(score), n, _ties(seen)))
-    ties = () if len(set(seen)) == n else _ties(seen)
-    return Trend(score, _tails(n, ties)[abs(score)])
+    return Trend(*_tested(values))
 
 
 def drifting(sequences: Sequence[Sequence[float]]) -> Trend | None:
     """The first sequence with a trend at ``LEVEL`` over the number of sequences long enough to be tested."""
-    tested = [sequence for sequence in sequences if len(sequence) >= SMALLEST_N]
-    for sequence in tested:
-        trend = mann_kendall(sequence)
-        if trend.p <= LEVEL / len(tested):
-            return trend
+    tested = 0
+    for sequence in sequences:
+        tested += len(sequence) >= SMALLEST_N
+    for sequence in sequences:
+        if len(sequence) >= SMALLEST_N:
+            score, p = _tested(sequence)
+            if p <= LEVEL / tested:
+                return Trend(score, p)
     return None
 
 
-def _ties(ordered: Sequence[float]) -> tuple[int, ...]:
-    return tuple(sorted(count for count in Counter(ordered).values() if count > 1))
+def _tested(values: Sequence[float]) -> tuple[int, float]:
+    """Score and p; of the pairs of unequal values, all that don't rise fall."""
+    seen: list[float] = []
+    rises, n = 0, len(values)
+    for value in values:
+        place = bisect_left(seen, value)
+        seen.insert(place, value)
+        rises += place
+    ties = () if len(set(seen)) == n else _ties(seen)
+    score = 2 * rises - _unequal_pairs(n, ties)
+    p = _tails(n, ties)[abs(score)] if n <= _EXACT_TO else _normal_p(abs(score), n, ties)
+    return score, p
+
+
+def _unequal_pairs(n: int, ties: tuple[int, ...]) -> int:
+    pairs = n * (n - 1) // 2
+    return pairs - sum([tie * (tie - 1) // 2 for tie in ties]) if ties else pairs
+
+
+def _ties(values: Sequence[float]) -> tuple[int, ...]:
+    return tuple(sorted(count for count in Counter(values).values() if count > 1))
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +93,7 @@ def _inversions(n: int, ties: tuple[int, ...]) -> list[int]:
     That is [n]! / prod [t]!, where [k]! is the product of (1 - q^j) / (1 - q) for j = 2 to k (MacMahon 1915;
     Stanley, Enumerative Combinatorics 1, 1.7).
     """
-    most = (n * (n - 1) - sum(tie * (tie - 1) for tie in ties)) // 2
+    most = _unequal_pairs(n, ties)
     counts = [1] + [0] * most
     for k in range(2, n + 1):
         _multiply(counts, k)

@@ -23,12 +23,12 @@ SMALLEST_N = 3
 
 def blank_finding(question: Question, columns: list[list[Reading]], method: str) -> Finding:
     """A finding without numbers on these readings; n is the smaller arm's."""
-    return Finding(
-        level=question.confidence,
-        method=method,
-        n=min(map(len, columns)),
-        repeats=tuple([reading.repeat.id for column in columns for reading in column]),
-    )
+    if len(columns) == 1:
+        readings, n = columns[0], len(columns[0])
+    else:
+        readings, n = _all_of(columns), min(map(len, columns))
+    repeats = tuple([reading.repeat.id for reading in readings])
+    return Finding(level=question.confidence, method=method, n=n, repeats=repeats)
 
 
 def unfit(question: Question, columns: list[list[Reading]], n: int) -> Doubt | None:
@@ -36,13 +36,17 @@ def unfit(question: Question, columns: list[list[Reading]], n: int) -> Doubt | N
     if n < SMALLEST_N:
         per_arm = " per arm" if len(columns) > 1 and not question.paired else ""
         return too_few(SMALLEST_N, n, "block" if question.paired else "repeat", per_arm)
-    readings = [reading for column in columns for reading in column]
+    readings = columns[0] if len(columns) == 1 else _all_of(columns)
     if question.takes_logs:
         for reading in readings:
             if reading.low <= 0 and not reading.cut:
                 detail = f"repeat {reading.repeat.id} is {reading.low:.10g}, which has no logarithm"
                 return Reason.UNBOUNDED, detail
     return cut_off(question, readings)
+
+
+def _all_of(columns: list[list[Reading]]) -> list[Reading]:
+    return [reading for column in columns for reading in column]
 
 
 def described(question: Question, blank: Finding, method: str, flags: tuple[str, ...]) -> Finding:

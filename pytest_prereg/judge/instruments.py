@@ -15,7 +15,10 @@ UNSTATED = "instrument-unstated"
 
 def are_unstated(metrics: Iterable[Metric], repeats: Sequence[RecordedRepeat]) -> bool:
     """Whether a repeat has a value that no instrument is named for; exact metrics are counted, not read."""
-    read = [metric.name for metric in metrics if not metric.exact]
-    return any(
-        name in repeat.values and name not in repeat.instruments for repeat in repeats for name in read
-    )
+    for metric in metrics:
+        if not metric.exact:
+            name = metric.name
+            for repeat in repeats:
+                if name not in repeat.instruments and name in repeat.values:
+                    return True
+    return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-30
 """Relative to the squared mean, a variance that rounding alone could make."""
 
 
-class Interval(msgspec.Struct, kw_only=True, frozen=True):
+class Interval(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """A point estimate between two limits; an unbounded side is ``±inf``."""
 
     estimate: float
@@ -39,7 +39,7 @@ class Interval(msgspec.Struct, kw_only=True, frozen=True):
     """Degrees of freedom, where the limits rest on a t distribution."""
 
 
-class Moments(NamedTuple):
+class Moments(msgspec.Struct, frozen=True, gc=False):
     """Size, mean and unbiased variance of a sample."""
 
     n: int
@@ -168,8 +168,9 @@ def modified_cox(values: Sequence[float], confidence: float = CONFIDENCE) -> Int
         return msgspec.structs.replace(
             mirrored, estimate=-mirrored.estimate, low=-mirrored.high, high=-mirrored.low
         )
-    n, mean, variance = moments(logarithms(values))
-    centre = mean + variance / 2
+    logs = moments(logarithms(values))
+    n, variance = logs.n, logs.variance
+    centre = logs.mean + variance / 2
     half = t_quantile(n - 1, confidence) * math.sqrt(variance / n + variance**2 / (2 * (n - 1)))
     on_logs = Interval(estimate=centre, low=centre - half, high=centre + half, level=confidence, df=n - 1)
     return mapped(on_logs, exponential)

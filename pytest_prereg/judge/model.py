@@ -35,7 +35,7 @@ class Reason(StrEnum):
     STRADDLES = "straddles"
 
 
-class Judgement(msgspec.Struct, kw_only=True, frozen=True):
+class Judgement(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """A verdict with everything that it rests on. Numbers are in the prediction's unit."""
 
     prediction: str

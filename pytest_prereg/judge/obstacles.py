@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.question import Question
     from pytest_prereg.judge.samples import Sample
 
+_TASK_FAILED = Outcome.TASK_FAILED
 _RANK = {reason: rank for rank, reason in enumerate(Reason)}
 
 
@@ -32,7 +33,11 @@ def rank_of(reason: Reason) -> int:
 
 def first_of(doubts: Iterable[Doubt]) -> Doubt | None:
     """The doubt whose reason comes first; of several with one reason, the one given first."""
-    return min(doubts, key=lambda doubt: _RANK[doubt[0]], default=None)
+    first = None
+    for doubt in doubts:
+        if first is None or _RANK[doubt[0]] < _RANK[first[0]]:
+            first = doubt
+    return first
 
 
 def against(judgement: Judgement, doubt: Doubt) -> Judgement:
@@ -54,16 +59,16 @@ def obstacles_to(
         faults: A repeat id for each infrastructure fault.
         n: Repeats planned of each arm, the smaller arm's.
     """
-    if impossibility := impossible(question, repeats):
+    if question.bounds and (impossibility := impossible(question, repeats)):
         yield impossibility
     if differing := out_of_scope(question, repeats):
         yield Reason.SCOPE, differing
-    if count := too_many_faults(faults, question.arms, n):
+    if faults and (count := too_many_faults(faults, question.arms, n)):
         attempts = plural(count, "attempt")
         yield Reason.INFRASTRUCTURE, f"{attempts} lost to infrastructure, of {n} planned repeats"
     if question.counts_failures:
         return
-    failed = [repeat.id for repeat in repeats if repeat.outcome is Outcome.TASK_FAILED]
+    failed = [repeat.id for repeat in repeats if repeat.outcome is _TASK_FAILED]
     if failed:
         detail = f"{plural(len(failed), 'repeat')} failed, first {failed[0]}; none is dropped"
         yield Reason.TASK_FAILED, detail

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pytest_prereg.judge.samples import in_blocks
 from pytest_prereg.judge.slopes import log_log_slope
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.samples import Reading
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """Numbers on the working scale, in run order."""
 
     values: list[float]
@@ -37,6 +39,8 @@ def columns_of(question: Question, readings: list[Reading]) -> list[list[Reading
 
 def runs_of(question: Question, columns: list[list[Reading]]) -> list[Run]:
     """One run for one arm or for one number a block, else one of each arm."""
+    if len(columns) == 1:
+        return [run_of(question, columns[0])]
     runs = [run_of(question, column) for column in columns]
     if question.operator == "exponent":
         return [_slopes(question, columns, runs)]
@@ -84,8 +88,8 @@ def _reduced(question: Question, runs: list[Run]) -> Run:
         values = [min(block) for block in blocks]
     else:
         values = [math.fsum(block) / len(block) for block in blocks]
-    magnitude, grain = (max(parts) for parts in zip(*[single[1:] for single in singles], strict=True))
-    return Run(values, magnitude, grain)
+    magnitude = max([single.magnitude for single in singles])
+    return Run(values, magnitude, max([single.grain for single in singles]))
 
 
 def _slopes(question: Question, columns: list[list[Reading]], runs: list[Run]) -> Run:

@@ -21,7 +21,7 @@ def chi_square_sd(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     Raises:
         ValueError: Fewer than two values.
     """
-    n, _, variance = moments(values)
-    df, tail, sd = n - 1, (1 - confidence) / 2, math.sqrt(variance)
+    sample = moments(values)
+    df, tail, sd = sample.n - 1, (1 - confidence) / 2, math.sqrt(sample.variance)
     low, high = (sd * math.sqrt(df / chi_square_quantile(df, p)) for p in (1 - tail, tail))
     return Interval(estimate=sd, low=min(low, sd), high=max(high, sd), level=confidence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.regions import Region
 
 _NO_CONSTANTS: Mapping[str, float] = {}
+_AT_THE_END = Look(None)
+_position = attrgetter("position")
 
 
 def judge(
@@ -62,7 +66,7 @@ def judge(
     case = Case(prediction, experiment, series, predicts, falsifier, scale, constants, obstacles)
     repeats = _repeats_of(prediction, series)
     if experiment.stopping is None:
-        return _weighed(case, repeats, Look(confidence), {})
+        return _weighed(case, repeats, _AT_THE_END if confidence is None else Look(confidence), {})
     return _stopped(case, _course(case, repeats), experiment.stopping, confidence)[0]
 
 
@@ -93,16 +97,11 @@ def is_final(
 
 def _repeats_of(prediction: Prediction, series: Series) -> list[RecordedRepeat]:
     """Return the settled repeats of the arms used, in run order, without any beyond those planned."""
-    arms, planned = prediction.arms, series.planned
-    repeats = [repeat for repeat in series.repeats if repeat.arm in arms]
-    if planned is not None:
-        repeats = [repeat for repeat in repeats if repeat.index <= planned.get(repeat.arm, repeat.index)]
+    planned = series.planned or {}
+    most = {arm: planned.get(arm, math.inf) for arm in prediction.arms}
+    repeats = [repeat for repeat in series.repeats if repeat.arm in most and repeat.index <= most[repeat.arm]]
     repeats.sort(key=_position)
     return repeats
-
-
-def _position(repeat: RecordedRepeat) -> int:
-    return repeat.position
 
 
 def _planned_by_arm(case: Case) -> Mapping[str, int] | None:

@@ -88,7 +88,10 @@ def overlaps(left: Region, right: Region) -> bool:
 
 def contains(region: Region, low: float, high: float) -> bool:
     """Whether one span of ``region`` holds the whole closed interval; infinite ends are allowed."""
-    return any(_above(span, low) and _below(span, high) for span in region.spans)
+    for span in region.spans:
+        if (span.low < low or _above(span, low)) and (high < span.high or _below(span, high)):
+            return True
+    return False
 
 
 def covers(region: Region, span: Span) -> bool:
