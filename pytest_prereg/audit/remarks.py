@@ -32,17 +32,23 @@ def of_series(
         subject: Digest of its subject as it is now; ``None`` where it is gone, or none is declared.
     """
     earlier = [one for one in every if one.number < deciding.number]
+    left = [one for one in every if not one.complete and _began_before_the_end(one, deciding)]
     remarks = {
         "imported": deciding.origin == "imported",
         "disputed": bool(deciding.disputed),
         "repeats run again": any(arm_of(fault) in arms for fault in deciding.faults),
         "surplus repeats": deciding.surplus > 0,
-        "abandoned series": any(not one.complete for one in earlier),
+        "abandoned series": bool(left),
         "earlier data": any(one.complete for one in earlier),
         "earlier code": deciding.source is not None and deciding.source != source,
         "earlier subject": deciding.subject is not None and deciding.subject != subject,
     }
     return [remark for remark, holds in remarks.items() if holds]
+
+
+def _began_before_the_end(other: Series, deciding: Series) -> bool:
+    """Whether a series was there to be read before ``deciding`` was complete; sessions are named by time."""
+    return other.number < deciding.number or other.sessions[0] < deciding.sessions[-1]
 
 
 def of_registration(
