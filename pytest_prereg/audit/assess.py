@@ -69,10 +69,11 @@ class StudyState:
         }
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
+        self.bound_by_evidence = bound_by(self.files)
         self._assessed: dict[str, Assessment] = {}
         self._refused: dict[str, PreregError] = {}
         self._open: set[str] = set()
-        for derived in ("bases", "family", "orders"):
+        for derived in ("amended", "bases", "family", "orders"):
             self.__dict__.pop(derived, None)
 
     def _assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
@@ -101,6 +102,17 @@ class StudyState:
     def family(self) -> Family | None:
         """The claims that share one error; ``None`` where each has its own."""
         return family_of(self)
+
+    @cached_property
+    def amended(self) -> frozenset[str]:
+        """Ids whose registration was changed when there was evidence for it as it was."""
+        entries = self.lock.predictions if self.lock else {}
+        return frozenset(
+            name
+            for name, entry in entries.items()
+            if self.bound_by_evidence.get(name, set())
+            & {each.old for each in entry.amendments if each.key == "digest"} - {entry.digest}
+        )
 
     @cached_property
     def head_lock(self) -> Lock | None:
@@ -281,4 +293,16 @@ def measured_in(files: Mapping[str, Iterable[SessionFile]]) -> dict[str, set[str
         for file in several:
             for prediction in file.header.predictions if file.header and file.attempts else ():
                 found.setdefault(prediction, set()).add(experiment)
+    return found
+
+
+def bound_by(files: Mapping[str, Iterable[SessionFile]]) -> dict[str, set[str]]:
+    """Return by prediction the registration digests that evidence was taken for."""
+    found: dict[str, set[str]] = {}
+    for several in files.values():
+        for file in several:
+            for prediction, digest in (
+                file.header.predictions.items() if file.header and file.attempts else ()
+            ):
+                found.setdefault(prediction, set()).add(digest)
     return found

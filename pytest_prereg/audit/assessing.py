@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit import remarks
-from pytest_prereg.audit.conditions import doubts, follows_decided, unmet, waits
+from pytest_prereg.audit.conditions import doubts, follows_decided, rests_on_amended, unmet, waits
 from pytest_prereg.audit.deciding import current_subject, is_guard, of_subject
 from pytest_prereg.audit.families import found_in
 from pytest_prereg.audit.guards import found_for, history
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Prediction
 
 FOLLOWS_DECIDED = "follows a decided one"
+RESTS_ON_AMENDED = "rests on an amended one"
 
 
 def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
@@ -157,6 +158,7 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
                 *state.orders[prediction.id].flags,
                 *remarks.of_registration(prediction, state.entry(prediction), experiments),
                 *([FOLLOWS_DECIDED] if too_late else []),
+                *([RESTS_ON_AMENDED] if rests_on_amended(state, prediction) else []),
             )
         )
     )

@@ -98,6 +98,14 @@ def follows_decided(state: StudyState, prediction: Prediction) -> bool:
     return found.judgement is not None and found.judgement.verdict is not Verdict.INCONCLUSIVE
 
 
+def rests_on_amended(state: StudyState, prediction: Prediction) -> bool:
+    """Whether something that has a say in its verdict was changed when there was evidence for it.
+
+    Its own registration names what it requires, and not how that was registered.
+    """
+    return bool(state.amended) and not state.amended.isdisjoint(state.before(prediction))
+
+
 def _parts(state: StudyState, prediction: Prediction) -> list[Prediction]:
     """The prediction, and the members of a conjunction, which are judged in it."""
     return [prediction, *(state.study.predictions[name] for name in prediction.members)]

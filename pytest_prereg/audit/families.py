@@ -15,6 +15,7 @@ from pytest_prereg.audit.standing import Found
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.families import holm, smallest_alpha
 from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.registry.registered import registered
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
@@ -40,11 +41,13 @@ class Family(msgspec.Struct, kw_only=True, frozen=True):
 def family_of(state: StudyState) -> Family | None:
     """Return the family of a study: all claims that its lock registers, withdrawn ones included.
 
+    So are those that were registered when evidence was taken, and that somebody struck out of the lock since.
     A member that was withdrawn, or is gone, and has no evidence can't be decided any more: its place stays.
     """
     if state.study.table.family != "holm" or state.lock is None:
         return None
-    p = {name: _p(state, name) for name in state.lock.predictions if _is_claim(state, name)}
+    names = dict.fromkeys([*state.lock.predictions, *sorted(_sealed(state))])
+    p = {name: _p(state, name) for name in names if _is_claim(state, name)}
     alpha = 1 - state.study.table.confidence
     levels = holm(p, alpha)
     left = sum(level is None for level in levels.values())
@@ -71,6 +74,21 @@ def found_in(state: StudyState, family: Family, prediction: Prediction, basis: B
     if undecided.reason is Reason.STRADDLES:
         undecided = replace(undecided, detail="; ".join(filter(None, (judgement.detail, said))))
     return Found(judgement=undecided, used=used)
+
+
+def _sealed(state: StudyState) -> set[str]:
+    """What was registered at the commits at which evidence was taken, and what that evidence names."""
+    names = {*state.bound_by_evidence}
+    place = state.repository.relative(state.study.lock_path) if state.repository else None
+    if state.repository is None or place is None:
+        return names
+    headers = (file.header for files in state.files.values() for file in files if file.attempts)
+    heads = {header.head for header in headers if header and header.head and header.predictions}
+    for text in state.repository.contents(f"{head}:{place}" for head in sorted(heads)):
+        lock = registered(text) if text is not None else None
+        if lock is not None and lock.study == state.study.id:
+            names |= {*lock.digests}
+    return names
 
 
 def _p(state: StudyState, name: str) -> float | None:

@@ -47,7 +47,7 @@ def check_recorded(
     if found is None and waiting is not None:
         return (unfounded(prediction, entry, f"is not enough: {waiting}", study),)
     if found is None or (entry.series, entry.evidence) != (found.series, found.digest):
-        return (gone(prediction, entry, study),)
+        return (gone(prediction, entry, study) if is_registered else outdated(prediction, entry, study),)
     if not is_registered or follows(entry, found.judgement):
         return ()
     return (unfounded(prediction, entry, f"gives {found.judgement.verdict}", study),)
@@ -62,6 +62,18 @@ def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
         path=shown(study.lock_path),
         advice=f"Bring it back: git log --oneline -- {shown(study.evidence_folder)} says where it is.\n"
         "If none has, it was never committed: commit it where it was measured.",
+    )
+
+
+def outdated(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
+    """Return PR104: a verdict is recorded, of something else than what the prediction says now."""
+    return Problem(
+        code="PR104",
+        message=f'"{prediction.id}" is no longer what was registered, and the lock has a verdict on that, '
+        f'"{entry.verdict}"',
+        path=shown(study.path),
+        line=prediction.line,
+        advice=f"Restore it, or say why it changed: pytest-prereg amend {prediction.id} --reason '…'",
     )
 
 

@@ -58,7 +58,8 @@ FLAGS: Mapping[str, str] = {
     "disputed": "two branches used the same series number; their results give the same verdict",
     "repeats run again": "attempts were lost, by interruption or to the executor, and were run again",
     "surplus repeats": "more repeats came in than were registered; the first ones decide",
-    "abandoned series": "an earlier series was begun, and left when code or registration changed",
+    "abandoned series": "another series was begun before this one was complete, and left when code, "
+    "subject or registration changed",
     "earlier code": "the experiment's code has changed since: the verdict is about what it was",
     "earlier subject": "what was measured has changed since: the verdict is about what it was",
     "earlier data": "an earlier series was there to be seen when this one began",
@@ -66,6 +67,8 @@ FLAGS: Mapping[str, str] = {
     "reworded": "the claim is no longer in the words that were registered",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
     "follows a decided one": "its predecessor is decided, so nothing was left for a successor to decide",
+    "rests on an amended one": "what it requires, a predecessor or another of its family was changed when "
+    "there was evidence for it",
     "low confidence": "the level is below 95 %, so the verdict is exploratory",
     "unbound": "measured at a commit that is not in this repository",
 }

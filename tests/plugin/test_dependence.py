@@ -105,6 +105,27 @@ class TestRequires:
             ['*PR211: the recorded verdict of "second", "supported", does not follow*requires "first"*']
         )
 
+    @pytest.mark.parametrize("evidence", [True, False], ids=["when it had data", "before it had any"])
+    def test_what_it_requires_is_not_made_easier_unseen(self, project, records, evidence):
+        project.take("two", FAST)
+        if evidence:
+            project.take("one", SLOW)
+        project.edit("predictions.toml", *easier("first", "one"))
+        project.done("amend", "first", "--reason", "It was too hard.")
+        project.commit("Amend")
+        project.take("one", [value + 0.01 for value in SLOW])
+
+        found = records(project)["second"]
+
+        assert (found["verdict"], found["standing"]) == ("supported", "confirmatory")
+        assert found["flags"] == ["imported", *["rests on an amended one"] * evidence]
+
+
+def easier(name: str, on: str) -> tuple[str, str]:
+    """A claim as it is registered, and a weaker one in its place."""
+    before = claim(name, on)
+    return before, before.replace("2 s", "4 s")
+
 
 def test_a_refutation_reaches_the_end_of_a_chain(registered, records):
     links = [claim(f"p{i:02}", "one", f'requires = ["p{i - 1:02}"]') for i in range(1, 30)]
@@ -263,6 +284,30 @@ class TestFamily:
         assert result.exit_code == 1
         assert 'PR025: "late" can\'t join the family: evidence "a/' in result.output
 
+    def test_losers_that_are_struck_out_of_study_and_lock_still_count(self, project, records):
+        for name, values in (("a", self.FAINT), ("b", FAST)):
+            project.take(name, values)
+        project.commit("Evidence")
+        project.edit("predictions.toml", claim("is-c", "c"), "")
+        lock = (project.path / "predictions.lock").read_text(encoding="utf-8")
+        kept = [part for part in lock.split("\n[") if not part.startswith("predictions.is-c]")]
+        project.write("predictions.lock", "\n[".join(kept))
+        project.commit("Strike the one out that would be refuted")
+
+        found = records(project)
+
+        assert found.each("verdict") == {"is-a": "inconclusive", "is-b": "supported"}
+        assert found["is-b"]["confidence"] == pytest.approx(1 - 0.05 / 3)
+
+    def test_a_loser_that_is_made_easy_is_told_of_the_others(self, project, records):
+        for name, values in (("a", self.FAINT), ("b", FAST), ("c", WIDE)):
+            project.take(name, values)
+        project.edit("predictions.toml", *easier("is-c", "c"))
+        project.done("amend", "is-c", "--reason", "It was too hard.")
+        project.commit("Amend")
+
+        assert "rests on an amended one" in records(project)["is-a"]["flags"]
+
 
 class TestSeveralExperiments:
     ALL = '[predictions.both]\nclaim = "Both are quick."\nall = ["is-a", "is-b"]\n'
@@ -307,6 +352,17 @@ class TestLooks:
         found = records(project)["is-a"]
 
         assert (found["verdict"], found["n"], found["planned"]) == ("supported", 3, 6)
+
+    def test_other_looks_than_those_of_a_recorded_verdict_are_no_lost_evidence(self, project, judge):
+        project.take("a", FAST[:3])
+        judge(project, "--prereg-record")
+        project.edit("predictions.toml", "[3, 6]", "[4, 6]")
+
+        judge(project).stdout.fnmatch_lines(
+            [
+                '*PR104: "is-a" is no longer what was registered, and the lock has a verdict on that, "supported"'
+            ]
+        )
 
     def test_that_a_session_says_it_finished_completes_nothing(self, project, records, judge):
         project.take("a", WIDE[:3])
