@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,6 +272,8 @@ def power(
 
     study = load(file)
     prediction = prediction_of(study, name)
+    if not all(math.isfinite(each) for each in (*values, cv, sd, *inner.values()) if each is not None):
+        raise click.UsageError("a value or a spread is a finite number")
     given = {key: value for key, value in inner.items() if value is not None}
     if given and len(given) < len(inner):
         raise click.UsageError("--run-cost, --sample-cost, --run-sd and --sample-sd belong together")

@@ -108,6 +108,15 @@ def run(*arguments, code=0):
     return result
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--at", "nan"), ("--at", "inf"), ("--cv", "nan"), ("--sd", "inf")]
+)
+@pytest.mark.usefixtures("repository")
+def test_power_is_asked_of_finite_numbers(option, value):
+    run("init")
+    assert "is a finite number" in run("power", "order-helps", option, value, code=2).stderr
+
+
 class TestInit:
     @pytest.mark.usefixtures("repository")
     def test_what_it_writes_can_be_tried_and_registered_at_once(self):

@@ -51,7 +51,7 @@ def build_predictions(
     """
     built: dict[str, Prediction] = {}
     for name, table in (file.predictions or {}).items():
-        if table.all is None:
+        if table.all is None and not complaints.told("predictions", name, "all"):
             made = _build(("predictions", name), table, file, experiments, complaints)
             built |= {prediction.id: prediction for prediction in made}
     built |= build_conjunctions(file, experiments, built, complaints)

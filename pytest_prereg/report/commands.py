@@ -50,7 +50,7 @@ def estimand(prediction: Prediction, experiments: Mapping[str, Experiment]) -> s
     parts = [_of_quantity(prediction)]
     if prediction.contrast is not None and prediction.contrast.operator in ("-", "/"):
         parts.append(prediction.table.contrast or "")
-    elif not prediction.points and prediction.arms[0] != ONLY_ARM:
+    elif not prediction.points and len(prediction.arms) == 1 and prediction.arms[0] != ONLY_ARM:
         parts.append(f"arm {prediction.arms[0]}")
     if prediction.points:
         parts.append(f"{_REDUCTIONS[prediction.reduction or 'all']} {len(prediction.points)} points")

@@ -127,6 +127,13 @@ def test_what_members_have_for_themselves_a_conjunction_has_not(key: str) -> Non
     )
 
 
+@pytest.mark.parametrize("members", ['"faster"', "[1, 2]"], ids=["a text", "numbers"])
+def test_members_that_are_no_texts_are_told_of_once(members: str) -> None:
+    (told,) = refusals(both(members))
+    assert '"all" is' in told
+    assert "it must be a list of text" in told
+
+
 class TestRegistration:
     def test_what_is_bound_are_the_registrations_of_its_members(self) -> None:
         study = load(both(lines="credence = 0.5\n"))

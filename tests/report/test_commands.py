@@ -87,6 +87,14 @@ def test_an_unknown_power_is_said(study):
     assert "power unknown" in lines_of(study, "small", "s", DesignReport())[-1]
 
 
+@pytest.mark.parametrize("contrast", ["plateau(old, new)", "increasing(old, new)"])
+def test_a_comparison_of_all_arms_names_none_of_them(tmp_path, contrast):
+    path = tmp_path / "predictions.toml"
+    path.write_text(STUDY.replace('arm = "new"', f'contrast = "{contrast}"'))
+    line = lines_of(load_study(path), "small", "s", DesignReport())[1]
+    assert line.strip() == f"{contrast} of t, paired over 7 blocks"
+
+
 def test_repeats_that_are_not_registered_are_all_used(study):
     assert "over all repeats that are imported" in lines_of(study, "open", "s", DesignReport())[1]
 
