@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.clusters import korn_graubard
-from pytest_prereg.judge.findings import APPROXIMATE, Finding, conclude, plural, too_few
+from pytest_prereg.judge.findings import APPROXIMATE, Finding, conclude, place, plural, rounded, too_few
 from pytest_prereg.judge.fitness import SMALLEST_N, blank_finding
 from pytest_prereg.judge.intervals import Interval, clopper_pearson, mapped
-from pytest_prereg.judge.model import Reason
+from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.regions import Region, Span, contains, scaled
 
 if TYPE_CHECKING:
@@ -40,8 +41,36 @@ def find_proportion(question: Question, readings: list[Reading]) -> Finding:
         return replace(blank, doubt=too_few(1, 0))
     successes = int(math.fsum([reading.low for reading in readings]))
     interval = interval_of(successes, blank.n, question.confidence)
+    if doubt := _hanging(question, readings, successes):
+        return replace(blank, doubt=doubt)
     short = functools.partial(_out_of_reach, question, blank.n)
     return conclude(question, blank, _shown(question, interval), short=short)
+
+
+def _hanging(question: Question, readings: list[Reading], successes: int) -> Doubt | None:
+    """How the verdict hangs on repeats that count as failures and may have been none.
+
+    A failed repeat may refute, as the failure that it is. It supports nothing that it would not support as a
+    success; and what lies above a cap decides nothing either way.
+    """
+    either = [reading for reading in readings if reading.low < reading.high]
+    verdict = _verdict(question, successes, len(readings)) if either else Verdict.INCONCLUSIVE
+    if verdict is Verdict.REFUTED:
+        either = [reading for reading in either if reading.cut]
+    if verdict is Verdict.INCONCLUSIVE or not either:
+        return None
+    if _verdict(question, successes + len(either), len(readings)) is verdict:
+        return None
+    first = either[0]
+    what = f'"{question.text}" could be either in {plural(len(either), "repeat")}, first {first.repeat.id}'
+    if all(reading.cut or reading.repeat.outcome is Outcome.TIMEOUT for reading in either):
+        return Reason.CENSORED, f"{what}, which was cut off"
+    return Reason.TASK_FAILED, f"{what}, which failed"
+
+
+def _verdict(question: Question, successes: int, n: int) -> Verdict:
+    interval = _shown(question, interval_of(successes, n, question.confidence))
+    return place(question, rounded(interval.low), rounded(interval.high))
 
 
 def _find_clustered(question: Question, readings: list[Reading]) -> Finding:
@@ -49,14 +78,21 @@ def _find_clustered(question: Question, readings: list[Reading]) -> Finding:
     blank = blank_finding(question, [readings], CLUSTERED)
     if blank.n < SMALLEST_N:
         return replace(blank, doubt=too_few(SMALLEST_N, blank.n))
-    if cut := sum(reading.cut for reading in readings):
-        return replace(
-            blank, doubt=(Reason.CENSORED, f"{plural(cut, 'timeout')}: trials that were never made")
-        )
+    if doubt := _unseen_trials(readings):
+        return replace(blank, doubt=doubt)
     interval = korn_graubard(
         [reading.low for reading in readings], [reading.divisor for reading in readings], question.confidence
     )
     return conclude(question, replace(blank, flags=(APPROXIMATE,)), _shown(question, interval))
+
+
+def _unseen_trials(readings: list[Reading]) -> Doubt | None:
+    cut = [reading for reading in readings if reading.cut]
+    ended = sum(reading.cut for reading in cut if reading.repeat.outcome is Outcome.TIMEOUT)
+    if ended:
+        return Reason.CENSORED, f"{plural(ended, 'timeout')}: trials that were never made"
+    capped = plural(sum(reading.cut for reading in cut), "sample")
+    return (Reason.CENSORED, f"{capped} at a cap: trials whose end nobody saw") if cut else None
 
 
 def _shown(question: Question, interval: Interval) -> Interval:

@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.evidence.model import Outcome, RecordedRepeat
-from pytest_prereg.judge.durations import UNITS
+from pytest_prereg.judge.answers import answer_of_capped, answer_of_failed, opened
 from pytest_prereg.judge.resolution import grain
 from pytest_prereg.registry.quantities import evaluate
 
@@ -129,15 +129,30 @@ def _counted(
     question: Question, repeat: RecordedRepeat, successes: float, values: dict[str, Value]
 ) -> Reading:
     """Whether the repeat is a success, or how many it counted among its trials."""
-    if question.divisor is None:
-        if successes not in (0.0, 1.0):
-            raise ValueError(f"a proportion counts 0 and 1, and it is {successes:g}")
-        return Reading(repeat, successes, successes)
-    trials = evaluate(question.divisor, values, question.constants)
+    cut = _capped(question, values) if question.caps else 0
+    if question.divisor is not None:
+        return _among_trials(question, repeat, successes, values, cut)
+    if successes not in (0.0, 1.0):
+        raise ValueError(f"a proportion counts 0 and 1, and it is {successes:g}")
+    if cut and answer_of_capped(question, values) is None:
+        return Reading(repeat, 0.0, 1.0, cut)
+    return Reading(repeat, successes, successes)
+
+
+def _among_trials(
+    question: Question, repeat: RecordedRepeat, successes: float, values: dict[str, Value], cut: int
+) -> Reading:
+    """Successes that are as many wherever above their cap samples are have nothing that is cut off."""
+    node, constants = question.divisor or 1.0, question.constants
+    trials = evaluate(node, values, constants)
     if trials < 1 or not 0 <= successes <= trials or successes % 1 or trials % 1:
         what = "successes are a whole number up to that of the trials, which is 1 or more"
         raise ValueError(f"{what}, and they are {successes:g} of {trials:g}")
-    return Reading(repeat, successes, successes, divisor=trials)
+    if cut:
+        most = opened(question, values)
+        if (evaluate(question.node, most, constants), evaluate(node, most, constants)) == (successes, trials):
+            cut = 0
+    return Reading(repeat, successes, successes, cut, divisor=trials)
 
 
 def _capped(question: Question, values: dict[str, Value]) -> int:
@@ -150,15 +165,11 @@ def _capped(question: Question, values: dict[str, Value]) -> int:
 
 
 def _failed(question: Question, repeat: RecordedRepeat) -> Reading:
-    """A failure, unless the quantity counts failures; the times of a repeat that timed out are endless."""
-    values: dict[str, Value] = {"completed": 0.0}
-    if repeat.outcome is Outcome.TIMEOUT:
-        values |= {metric.name: math.inf for metric in question.metrics if metric.unit in UNITS}
-    try:
-        value = evaluate(question.node, values, question.constants)
-    except _UNEVALUABLE:
-        value = 0.0
-    value = 1.0 if value == 1 else 0.0
+    """A failure, unless the quantity counts failures; where it says nothing of them, it may be either."""
+    answer = answer_of_failed(question, repeat)
+    if answer is None:
+        return Reading(repeat, 0.0, 1.0)
+    value = 1.0 if answer == 1 else 0.0
     return Reading(repeat, value, value)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_prereg.judge.model import Reason, Verdict
 
+CAPPED = {"t": {"unit": "s", "cap": 5.0}}
 EXACT = {"t": {"unit": "1", "exact": True}}
 
 
@@ -80,3 +81,69 @@ class TestYesAndNo:
     def test_an_exact_share_is_what_it_is(self, study):
         made = study(quantity="share(t > 5)", metrics=EXACT, predicts=">= 0.6", falsifier="< 0.6")
         assert made.extend(*[[9.0, 9.0, 1.0]] * 3).judge().verdict is Verdict.SUPPORTED
+
+
+class TestFailures:
+    """A failed repeat counts as one, and never for the claim."""
+
+    @pytest.mark.parametrize("quantity", ["t > 5", "1 - (t < 5)", "t / 2 >= 5", "max(t > 5, t < 1)"])
+    def test_crashes_do_not_support_that_few_are_slow(self, study, quantity):
+        made = study(statistic="proportion", quantity=quantity, predicts="<= 0.2", falsifier="> 0.2")
+        for _ in range(20):
+            made.add(outcome="task-failed")
+        judgement = made.judge()
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, Reason.TASK_FAILED)
+        assert judgement.detail == f'"{quantity}" could be either in 20 repeats, first e/1/1, which failed'
+
+    @pytest.mark.parametrize("quantity", ["t > 5", "completed * (t < 5)", "t < 5"])
+    def test_crashes_refute_what_they_are_no_success_of(self, study, quantity):
+        made = study(statistic="proportion", quantity=quantity, predicts=">= 0.8", falsifier="< 0.8")
+        for _ in range(20):
+            made.add(outcome="task-failed")
+        assert made.judge().verdict is Verdict.REFUTED
+
+    def test_one_crash_that_changes_nothing_changes_nothing(self, study):
+        made = study(statistic="proportion", quantity="t > 5", predicts="<= 0.4", falsifier="> 0.4")
+        made.extend(*[1.0] * 19).add(outcome="task-failed")
+        assert (made.judge().verdict, made.judge().estimate) == (Verdict.SUPPORTED, 0.0)
+
+    @pytest.mark.parametrize("quantity", ["t > u", "loss > 3", "t / u > 3", "t - u > 3"])
+    def test_a_timeout_is_no_answer_to_what_it_says_nothing_of(self, study, quantity):
+        metrics = {"t": {"unit": "s"}, "u": {"unit": "s"}, "loss": {"unit": "1"}}
+        asked = {"statistic": "proportion", "quantity": quantity, "metrics": metrics}
+        few = study(predicts="<= 0.2", falsifier="> 0.2", **asked)
+        for _ in range(20):
+            few.add(outcome="timeout")
+        assert few.judge().reason is Reason.CENSORED
+
+    def test_a_timeout_is_slow(self, study):
+        made = study(statistic="proportion", quantity="t > 5", predicts=">= 0.8", falsifier="< 0.8")
+        for _ in range(20):
+            made.add(outcome="timeout")
+        assert made.judge().verdict is Verdict.SUPPORTED
+
+
+class TestCaps:
+    """A sample at its cap could be anything above it."""
+
+    @pytest.mark.parametrize(("predicts", "falsifier"), [(">= 0.8", "< 0.8"), ("<= 0.2", "> 0.2")])
+    @pytest.mark.parametrize(
+        "quantity", ["t <= 6", "t > 6", "t == 5", "(t > 6) * (t < 9)", "1 - (2 * t < 12)"]
+    )
+    def test_it_decides_nothing_beyond_its_cap(self, study, quantity, predicts, falsifier):
+        asked = {"statistic": "proportion", "quantity": quantity, "metrics": CAPPED}
+        made = study(predicts=predicts, falsifier=falsifier, **asked).extend(*[5.0] * 20)
+        assert (made.judge().verdict, made.judge().reason) == (Verdict.INCONCLUSIVE, Reason.CENSORED)
+
+    def test_below_its_cap_it_is_an_answer(self, study):
+        asked = {"statistic": "proportion", "quantity": "t <= 4", "metrics": CAPPED}
+        made = study(predicts=">= 0.1", falsifier="< 0.1", **asked).extend(1.0, 2.0, 3.0, 5.0)
+        assert (made.judge().verdict, made.judge().estimate) == (Verdict.SUPPORTED, 0.75)
+
+    @pytest.mark.parametrize(("bound", "reason"), [(6, Reason.CENSORED), (4, None)])
+    def test_trials_beyond_a_cap_were_never_seen_to_end(self, study, bound, reason):
+        asked = {"statistic": "proportion", "divisor": "count(t)", "metrics": CAPPED}
+        made = study(quantity=f"sum(t <= {bound})", predicts=">= 0.1", falsifier="< 0.1", **asked)
+        for repeat in range(10):
+            made.add([1.0] * (10 + repeat % 3) + [5.0])
+        assert made.judge().reason is reason
