@@ -11,7 +11,7 @@ from pytest_prereg.judge.finders import find
 from pytest_prereg.judge.instruments import UNSTATED, are_unstated
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import against, first_of, losses, obstacles_to
-from pytest_prereg.judge.question import ask
+from pytest_prereg.judge.question import asked
 from pytest_prereg.judge.samples import SET_ASIDE, read_sample
 from pytest_prereg.judge.stopping import faults_seen_at
 
@@ -55,7 +55,7 @@ def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: 
     """
     if case.prediction.reduction == "all":
         return _conclude_points(case, repeats, look, choice)
-    question = ask(
+    question = asked(
         case.prediction,
         case.experiment,
         predicts=case.predicts,
@@ -65,22 +65,21 @@ def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: 
         confidence=look.confidence,
     )
     sample = read_sample(question, repeats)
-    finding = find(question, _counted(sample, choice))
-    planned = _planned(question, case.series)
+    finding = find(question, _counted(sample, choice) if choice else sample.kept)
+    series = case.series
+    planned = _planned(question, series)
     n = look.n or planned or len(repeats) // len(question.arms)
-    doubts = [
-        *case.obstacles,
-        *obstacles_to(question, repeats, faults_seen_at(look, case.series.faults), n),
-        *losses(sample, case.experiment.table.max_excluded),
-    ]
-    if case.series.origin == "measured" and are_unstated(question.metrics, repeats):
+    doubts = [*case.obstacles, *obstacles_to(question, repeats, faults_seen_at(look, series.faults), n)]
+    set_aside: tuple[str, ...] = ()
+    if len(sample.kept) < len(repeats):
+        doubts += losses(sample, case.experiment.table.max_excluded)
+        set_aside = tuple([repeat.id for repeat in repeats if repeat.outcome in SET_ASIDE])
+    if series.origin == "measured" and are_unstated(question.metrics, repeats):
         finding = replace(finding, flags=(*finding.flags, UNSTATED))
-    return _judgement(question, finding, doubts, repeats, planned)
+    return _judgement(question, finding, doubts, set_aside, planned)
 
 
 def _counted(sample: Sample, choice: Choice) -> list[Reading]:
-    if not choice:
-        return sample.kept
     chosen = frozenset(choice)
     back = [reading for reading in sample.set_aside if reading.repeat.id in chosen]
     return sorted([*sample.kept, *back], key=lambda reading: reading.repeat.position)
@@ -90,22 +89,25 @@ def _planned(question: Question, series: Series) -> int | None:
     """Repeats registered, the smaller arm's."""
     if series.planned is None:
         return None
-    counts = [series.planned[arm] for arm in question.arms if arm in series.planned]
-    return min(counts, default=None)
+    least = None
+    for arm in question.arms:
+        count = series.planned.get(arm)
+        if count is not None and (least is None or count < least):
+            least = count
+    return least
 
 
 def _judgement(
     question: Question,
     finding: Finding,
     doubts: list[Doubt],
-    repeats: Sequence[RecordedRepeat],
+    set_aside: tuple[str, ...],
     planned: int | None,
 ) -> Judgement:
     if finding.doubt is not None:
         doubts.append(finding.doubt)
-    reason, detail = first_of(doubts) or (None, finding.note)
+    reason, detail = (first_of(doubts) if doubts else None) or (None, finding.note)
     hidden = reason is Reason.TASK_FAILED  # an interval of the survivors would say what the failures do not
-    set_aside = tuple([repeat.id for repeat in repeats if repeat.outcome in SET_ASIDE])
     return Judgement(
         prediction=question.prediction,
         verdict=finding.verdict if reason is None else Verdict.INCONCLUSIVE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pytest_prereg.judge.model import Reason, Verdict
-from pytest_prereg.registry.regions import contains, edges
+from pytest_prereg.registry.regions import contains
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ Doubt = tuple[Reason, str]
 """Why a verdict is inconclusive, and one line on it for people."""
 
 
-class Finding(msgspec.Struct, kw_only=True, frozen=True):
+class Finding(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """A verdict with its numbers; ``doubt`` says why it is inconclusive."""
 
     verdict: Verdict = Verdict.INCONCLUSIVE
@@ -100,7 +100,7 @@ def all_inside(question: Question, verdict: Verdict, least: float, greatest: flo
 
 def straddled(question: Question, low: float, high: float) -> Doubt:
     """Which edges the interval straddles, or between which it lies."""
-    ends = sorted({*edges(question.predicts), *edges(question.falsifier)})
+    ends = question.edges
     inside = [number(end) for end in ends if low <= end <= high]
     if inside:
         return Reason.STRADDLES, f"straddles {inside[0]}" + (f" to {inside[-1]}" if len(inside) > 1 else "")

@@ -39,7 +39,6 @@ SKEWED_CV = 0.2
 HULL = "hull of Student t and modified Cox"
 SEQUENCE = "t-mixture confidence sequence"
 _METHODS = {
-    (None, False): "Student t",
     ("-", True): "paired t",
     ("-", False): "Welch t",
     ("/", True): "paired t on log ratios",
@@ -48,7 +47,7 @@ _METHODS = {
 }
 
 
-class Located(msgspec.Struct, frozen=True):
+class Located(msgspec.Struct, frozen=True, gc=False):
     """An interval in the unit shown, and how it was made."""
 
     interval: Interval
@@ -63,7 +62,7 @@ def find_location(question: Question, readings: list[Reading]) -> Finding:
     if doubt := unfit(question, columns, blank.n):
         return replace(blank, doubt=doubt)
     runs = runs_of(question, columns)
-    located = _locate(question, runs)
+    located = _locate(question, runs, blank.method)
     if doubt := _unsettled(question, located, blank.n):
         return replace(blank, method=located.method, doubt=doubt)
     blank = described(question, blank, located.method, located.flags)
@@ -74,7 +73,7 @@ def find_location(question: Question, readings: list[Reading]) -> Finding:
 def method(question: Question) -> str:
     """The method's name, before the data say whether the mean is skewed."""
     operator, paired = question.operator, question.paired
-    name = _METHODS[operator, paired and operator is not None]
+    name = _METHODS[operator, paired] if operator is not None else "Student t"
     if operator is None and question.is_logarithmic:
         name = "Student t on logs"
     if question.anytime:
@@ -91,9 +90,9 @@ def is_skewed(values: list[float], sample: Moments) -> bool:
     return min(values) > 0 or max(values) < 0
 
 
-def _locate(question: Question, runs: list[Run]) -> Located:
+def _locate(question: Question, runs: list[Run], name: str) -> Located:
     samples = [intervals.moments(run.values) for run in runs]
-    located = _on_working_scale(question, runs, samples)
+    located = _on_working_scale(question, runs, samples, name)
     interval = located.interval
     if question.resolutions:
         interval = _widened(interval, runs, samples)
@@ -104,8 +103,8 @@ def _locate(question: Question, runs: list[Run]) -> Located:
     return located if interval is located.interval else replace(located, interval=interval)
 
 
-def _on_working_scale(question: Question, runs: list[Run], samples: list[Moments]) -> Located:
-    name, confidence = method(question), question.confidence
+def _on_working_scale(question: Question, runs: list[Run], samples: list[Moments], name: str) -> Located:
+    confidence = question.confidence
     if len(samples) > 1:
         return Located(intervals.welch_from_moments(samples[0], samples[1], confidence), name, (APPROXIMATE,))
     if question.anytime:

@@ -10,7 +10,7 @@ import msgspec
 from pytest_prereg.judge.durations import is_duration
 from pytest_prereg.judge.shares import asks_yes_or_no, is_share, limits_of
 from pytest_prereg.registry.model import Metric, Node
-from pytest_prereg.registry.regions import Region
+from pytest_prereg.registry.regions import Region, edges
 
 if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Prediction
@@ -22,6 +22,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     prediction: str
     text: str
     node: Node
+    metric: str
+    """The metric that a reading is, as it was recorded; empty where it is more than that."""
     divisor: Node | None
     """Denominator of a ratio of sums, or the trials of successes."""
     statistic: str
@@ -45,6 +47,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     constants: Mapping[str, float]
     predicts: Region
     falsifier: Region
+    edges: tuple[float, ...]
+    """Finite ends of both regions, ascending."""
     exact: bool
     """Whether readings that are all equal are taken for what they are."""
     duration: bool
@@ -54,21 +58,57 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     resolutions: dict[str, float]
     bounds: dict[str, tuple[float, float]]
     """Least and greatest value that is physically possible, by metric."""
+    counts_failures: bool
+    """Whether a repeat that failed or timed out is one of those counted: a proportion of repeats."""
+    takes_logs: bool
+    """Whether each reading enters as its logarithm."""
+    is_logarithmic: bool
+    """Whether what is averaged across repeats is a logarithm, whose interval is mapped back."""
 
-    @property
-    def counts_failures(self) -> bool:
-        """Whether a repeat that failed or timed out is one of those counted: a proportion of repeats."""
-        return self.statistic == "proportion" and self.divisor is None
 
-    @property
-    def takes_logs(self) -> bool:
-        """Whether each reading enters as its logarithm."""
-        return self.statistic == "geometric-mean" or self.operator == "exponent"
+_KEPT: dict[tuple[int, float | None], tuple[Prediction, Experiment, Question]] = {}
+_MOST_KEPT = 1024
 
-    @property
-    def is_logarithmic(self) -> bool:
-        """Whether what is averaged across repeats is a logarithm, whose interval is mapped back."""
-        return self.statistic == "geometric-mean"
+
+def asked(
+    prediction: Prediction,
+    experiment: Experiment,
+    *,
+    predicts: Region,
+    falsifier: Region,
+    scale: float,
+    constants: Mapping[str, float],
+    confidence: float | None = None,
+) -> Question:
+    """What :func:`ask` returns, resolved once: a prediction is judged at each look and with each exclusion.
+
+    What is kept holds on to all that it was asked of, so that an identity is that of one object.
+    """
+    kept = _KEPT.get((id(prediction), confidence))
+    if kept is not None:
+        question = kept[2]
+        if (
+            kept[0] is prediction
+            and kept[1] is experiment
+            and question.predicts is predicts
+            and question.falsifier is falsifier
+            and question.scale == scale
+            and question.constants is constants
+        ):
+            return question
+    question = ask(
+        prediction,
+        experiment,
+        predicts=predicts,
+        falsifier=falsifier,
+        scale=scale,
+        constants=constants,
+        confidence=confidence,
+    )
+    if len(_KEPT) >= _MOST_KEPT:
+        _KEPT.clear()
+    _KEPT[id(prediction), confidence] = prediction, experiment, question
+    return question
 
 
 def ask(
@@ -82,18 +122,23 @@ def ask(
     confidence: float | None = None,
 ) -> Question:
     """Resolve ``prediction`` against the metrics of its experiment, at its own confidence unless given."""
-    quantity, divisor, contrast = prediction.quantity, prediction.divisor, prediction.contrast
+    quantity, divisor, statistic = prediction.quantity, prediction.divisor, prediction.statistic
+    operator = prediction.contrast.operator if prediction.contrast else None
     names = sorted({*quantity.metrics, *(divisor.metrics if divisor else ())})
     metrics = [experiment.metrics[name] for name in names if name in experiment.metrics]
+    caps = {metric.name: metric.cap for metric in metrics if metric.cap is not None}
+    resolutions = {metric.name: metric.resolution for metric in metrics if metric.resolution is not None}
+    is_more = divisor or caps or resolutions or statistic == "proportion"
     stopping = experiment.stopping
     return Question(
         prediction=prediction.id,
         text=quantity.text,
         node=quantity.node,
+        metric=quantity.node if quantity.node in names and not is_more else "",
         divisor=divisor.node if divisor else None,
-        statistic=prediction.statistic,
+        statistic=statistic,
         q=prediction.q,
-        operator=contrast.operator if contrast else None,
+        operator=operator,
         paired=len(prediction.arms) > 1 and experiment.pairing == "block",
         arms=prediction.arms,
         levels=prediction.levels,
@@ -106,12 +151,16 @@ def ask(
         constants=constants,
         predicts=predicts,
         falsifier=falsifier,
+        edges=tuple(sorted({*edges(predicts), *edges(falsifier)})),
         exact=may_be_equal(prediction, metrics),
         duration=is_duration(quantity.node, experiment.metrics),
         limits=limits_of(prediction, scale),
-        caps={metric.name: metric.cap for metric in metrics if metric.cap is not None},
-        resolutions={metric.name: metric.resolution for metric in metrics if metric.resolution is not None},
+        caps=caps,
+        resolutions=resolutions,
         bounds={name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names},
+        counts_failures=statistic == "proportion" and divisor is None,
+        takes_logs=statistic == "geometric-mean" or operator == "exponent",
+        is_logarithmic=statistic == "geometric-mean",
     )
 
 

@@ -46,9 +46,11 @@ def too_coarse(
     """
     if columns and are_yes_or_no(question, columns):
         return Reason.RESOLUTION, 'every value is 0 or 1; that is for statistic = "proportion"'
-    if question.exact or not any(too_few_values(run.values, run.magnitude) for run in runs):
-        return None
-    return Reason.RESOLUTION, few_values(question)
+    if not question.exact:
+        for run in runs:
+            if too_few_values(run.values, run.magnitude):
+                return Reason.RESOLUTION, few_values(question)
+    return None
 
 
 def few_values(question: Question) -> str:
@@ -64,7 +66,9 @@ def too_few_values(sequence: Sequence[float], magnitude: float) -> bool:
     least, distinct = _NOISE * magnitude, 1
     for below, above in pairwise(ordered):
         distinct += above - below > least
-    return distinct < _DISTINCT
+        if distinct == _DISTINCT:
+            return False
+    return True
 
 
 def widening(size: float, variance: float) -> float:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.question import Question
 
 _UNEVALUABLE = (ArithmeticError, LookupError, TypeError, ValueError)
+_OK = Outcome.OK
 SET_ASIDE = frozenset({Outcome.INVALID, Outcome.EXCLUDED})
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, gc=False):
     """One repeat: its quantity lies from ``low`` to ``high``, one value unless something was cut off."""
 
     repeat: RecordedRepeat
@@ -55,16 +56,16 @@ def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample
         JudgeError: PR140 where a repeat that counts has no finite value, naming the repeat.
     """
     sample = Sample(kept=[], set_aside=[], without_value=[])
+    kept, metric, scale = sample.kept, question.metric, question.scale
     for repeat in repeats:
-        if repeat.outcome is Outcome.OK:
-            sample.kept.append(_measured(question, repeat))
-        elif repeat.outcome in SET_ASIDE:
-            _set_aside(question, repeat, sample)
-        elif question.counts_failures and repeat.outcome in (Outcome.TIMEOUT, Outcome.TASK_FAILED):
-            sample.kept.append(_failed(question, repeat))
-        elif repeat.outcome is Outcome.TIMEOUT:
-            low = math.inf if question.duration else -math.inf
-            sample.kept.append(Reading(repeat, low, math.inf, 1))
+        if repeat.outcome is not _OK:
+            _read_other(question, repeat, sample)
+            continue
+        value = repeat.values.get(metric)
+        if type(value) is float and math.isfinite(value * scale):
+            kept.append(Reading(repeat, value * scale, value * scale))
+        else:
+            kept.append(_measured(question, repeat))
     return sample
 
 
@@ -86,6 +87,17 @@ def in_blocks(readings: Sequence[Reading], arms: Sequence[str]) -> list[tuple[Re
 def block_of(repeat: RecordedRepeat) -> int:
     """The block of a repeat: its index where none was recorded."""
     return repeat.index if repeat.block is None else repeat.block
+
+
+def _read_other(question: Question, repeat: RecordedRepeat, sample: Sample) -> None:
+    """Add what a repeat that is not ok is worth, if anything."""
+    if repeat.outcome in SET_ASIDE:
+        _set_aside(question, repeat, sample)
+    elif question.counts_failures and repeat.outcome in (Outcome.TIMEOUT, Outcome.TASK_FAILED):
+        sample.kept.append(_failed(question, repeat))
+    elif repeat.outcome is Outcome.TIMEOUT:
+        low = math.inf if question.duration else -math.inf
+        sample.kept.append(Reading(repeat, low, math.inf, 1))
 
 
 def _measured(question: Question, repeat: RecordedRepeat) -> Reading:

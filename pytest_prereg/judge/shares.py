@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.quantities import COMPARISONS
-from pytest_prereg.registry.regions import edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,10 +63,9 @@ def are_yes_or_no(question: Question, columns: Sequence[Sequence[Reading]]) -> b
                 return False
     if any(len({reading.low for reading in column}) > 1 for column in columns):
         return question.divisor is None
-    ends = (*edges(question.predicts), *edges(question.falsifier))
     if question.operator in ("/", "exponent"):
-        return any(end % 1 for end in ends)
-    return any(0 < abs(end) < question.scale for end in ends)
+        return any(end % 1 for end in question.edges)
+    return any(0 < abs(end) < question.scale for end in question.edges)
 
 
 def _quotient(reading: Reading) -> float | None:
