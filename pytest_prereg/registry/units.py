@@ -176,8 +176,9 @@ def _check_metric(experiment: Experiment, metric: Metric, complaints: Complaints
         complaints.mute(keys[:2])
         complaints.refuse(keys, label(keys), refusal)
         return
-    if metric.exact and base == {"second": 1}:
-        complaints.add(keys, "PR005", f'{label(keys)} is a time, which is never "exact"')
+    if metric.exact and "second" in base:
+        what = "a time" if base == {"second": 1} else "measured against time"
+        complaints.add(keys, "PR005", f'{label(keys)} is {what}, which is never "exact"')
 
 
 def _check_prediction(study: Study, prediction: Prediction, complaints: Complaints) -> None:

@@ -259,6 +259,14 @@ def test_a_time_is_never_exact(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("unit", ["token/s", "Hz", "GB/ms", "J", "W"])
+def test_what_is_measured_against_time_is_never_exact(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "predictions.toml"
+    path.write_text(f'[study]\nid = "s"\n[experiments.e]\nmetrics.t = {{ unit = "{unit}", exact = true }}\n')
+    (problem,) = check_units(load_study(path))
+    assert str(problem).endswith('"metrics.t" is measured against time, which is never "exact"')
+
+
 def test_the_line_of_a_unit_problem_is_that_of_its_key(tmp_path: Path) -> None:
     path = tmp_path / "predictions.toml"
     path.write_text(predicted(quantity="t_gen"))
