@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.standing import CONFIRMATORY
@@ -74,6 +75,14 @@ FLAGS: Mapping[str, str] = {
 }
 """What each word beside a verdict tells."""
 
+GUARD_HACKING = (
+    "editing the subject for no other reason than another try, until a version passes; moving an edge, or "
+    "leaving out the slow repeat"
+)
+
+_VERSIONS = 8
+"""Series of a guard that are told one by one."""
+
 HACKING = (
     "adding repeats to this series, moving an edge, trying another statistic, leaving out the slow repeat, "
     "or measuring again and quoting the better run: each picks the result by its value"
@@ -107,10 +116,14 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
     if judgement is None:
         yield "pending", f"{assessment.pending}; until every repeat is in, no number is shown"
         yield "history", _history(assessment)
+        yield from _versions(assessment)
+        for flag in assessment.flags:
+            yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
         return
     yield "found", _found(assessment, judgement)
     yield "because", _because(assessment, judgement)
     yield "history", _history(assessment)
+    yield from _versions(assessment)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
         yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
     yield from _ways_on(assessment, judgement, study)
@@ -147,15 +160,39 @@ def _history(assessment: Assessment) -> str:
     return f"{assessment.order.detail}; {meaning}"
 
 
+def _versions(assessment: Assessment) -> Iterator[tuple[str, str]]:
+    """What every series said of a guard by itself: of the last ones one by one, of all how many."""
+    every = assessment.history
+    if not every:
+        return
+    counts = Counter(str(one.verdict) for one in every)
+    number = len({one.subject for one in every})
+    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    yield "versions", f"{number} of its subject, by {len(every)} series: {total}"
+    for one in every[-_VERSIONS:]:
+        now = ", the one of now" if one.subject == assessment.subject else ""
+        yield "", f"series {one.series}: {one.verdict}, version {_short(one.subject)}{now}"
+
+
+def _short(digest: str | None) -> str:
+    return (digest or "unknown").removeprefix("sha256:")[:8]
+
+
 def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iterator[tuple[str, str]]:
     name = assessment.prediction.id
     if judgement.verdict is Verdict.INCONCLUSIVE:
         if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
             yield "more", _more(assessment, judgement, study)
         yield "now", _successor(judgement, name)
+    elif assessment.prediction.table.kind == "guard":
+        yield (
+            "now",
+            "it is judged anew for the next version of its subject; a replication tells nothing of that",
+        )
     else:
         yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
-    yield "p-hacking", HACKING
+    is_guard = assessment.prediction.table.kind == "guard"
+    yield "p-hacking", GUARD_HACKING if is_guard else HACKING
 
 
 def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:

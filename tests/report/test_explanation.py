@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.judge.model import Reason
+from pytest_prereg.audit.standing import Version
+from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.report.columns import width_of
 from pytest_prereg.report.explanation import FLAGS, REASONS, explanation_lines
@@ -53,6 +54,27 @@ def told(state, values, **changes):
     lines = explanation_lines(assessment, study)
     assert max(map(width_of, lines)) <= 80
     return " ".join(" ".join(lines).split())
+
+
+def test_a_guard_tells_what_it_said_of_earlier_versions(state):
+    subjects = ("sha256:aaaaaaaa1", "sha256:aaaaaaaa1", "sha256:bbbbbbbb2")
+    verdicts = (Verdict.REFUTED, Verdict.REFUTED, Verdict.SUPPORTED)
+    history = tuple(
+        Version(subject=subject, series=number, verdict=verdict)
+        for number, (subject, verdict) in enumerate(zip(subjects, verdicts, strict=True), 1)
+    )
+    said = told(state, (0.5, 0.51, 0.52, 0.49, 0.48), history=history, subject=subjects[-1])
+    assert "versions 2 of its subject, by 3 series: 1 supported, 2 refuted" in said
+    assert "series 1: refuted, version aaaaaaaa series 2" in said
+    assert "series 3: supported, version bbbbbbbb, the one of now" in said
+
+
+def test_a_pending_prediction_tells_what_it_could_not_decide_any_more(state):
+    prediction = state.study.predictions["quick"]
+    assessment = msgspec.structs.replace(state.assess(prediction), flags=("follows a decided one",))
+    assert "follows a decided one: its predecessor is decided" in " ".join(
+        " ".join(explanation_lines(assessment, state.study)).split()
+    )
 
 
 def test_every_reason_has_a_sentence():
