@@ -237,9 +237,18 @@ class PreregSession:
             unicode=unicode,
             unmeasured=unmeasured(assessments),
             credences=credences(assessments),
+            overall=self._overall(),
         )
         verdicts = verdict_lines(judged, width, unicode=unicode)
         return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]
+
+    def _overall(self) -> dict[str, float]:
+        """Confidence of what may end early, over all its looks: one of them spends a part of the error."""
+        return {
+            one.prediction.id: one.prediction.confidence
+            for run, one in self.assessments.values()
+            if run.state.study.experiments[one.prediction.experiment].stopping is not None
+        }
 
     def _empty(self) -> list[str]:
         """Which of the studies have no predictions."""

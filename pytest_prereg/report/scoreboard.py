@@ -9,11 +9,12 @@ from pytest_prereg.judge.credences import calibration
 from pytest_prereg.report.columns import ascii_text, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_prereg.judge.credences import Credence
     from pytest_prereg.report.records import Record
 
+_NONE: Mapping[str, float] = {}
 _VERDICTS = ("supported", "refuted", "inconclusive")
 
 
@@ -24,6 +25,7 @@ def scoreboard(
     unicode: bool = True,
     unmeasured: Collection[str] = (),
     credences: Iterable[Credence] = (),
+    overall: Mapping[str, float] = _NONE,
 ) -> tuple[list[str], list[str]]:
     """Return the lines above the verdicts and those below, none wider than ``width``.
 
@@ -35,11 +37,12 @@ def scoreboard(
         unicode: Whether more than ASCII can be shown.
         unmeasured: Ids of predictions whose basis is a model or an identity: no hit for anybody.
         credences: Of the confirmatory measured claims that were judged.
+        overall: Confidence by id, where a verdict was given at one of several looks that share the error.
     """
     text = str if unicode else ascii_text
     measured = [record for record in records if record.id not in unmeasured]
     above = _ruled(" · ".join(_counts(records, measured)), width)
-    notes = [*_notes(records), *_derived(len(records) - len(measured)), *_calibration(credences)]
+    notes = [*_notes(records, overall), *_derived(len(records) - len(measured)), *_calibration(credences)]
     below = wrapped(" · ".join(notes), width)
     return [text(line) for line in above], [text(line) for line in below]
 
@@ -53,7 +56,7 @@ def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
     return [f"{registered} registered", f"{verdicts.total()} judged", *of_each, f"{pending} pending"]
 
 
-def _notes(records: Sequence[Record]) -> list[str]:
+def _notes(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]:
     standings = Counter(record.standing for record in records)
     exploratory = standings["exploratory"]
     imported = sum("imported" in record.flags for record in records)
@@ -62,7 +65,7 @@ def _notes(records: Sequence[Record]) -> list[str]:
     notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
     notes += [f"{imported} imported"] if imported else []
     notes += [f"{excluded} repeat{'s' * (excluded != 1)} excluded"] if excluded else []
-    return [*notes, *_wrong(records), *_cost(records)]
+    return [*notes, *_wrong(records, overall), *_cost(records)]
 
 
 def _derived(count: int) -> list[str]:
@@ -79,10 +82,14 @@ def _calibration(credences: Iterable[Credence]) -> list[str]:
     return [f"Brier score {score.brier:.2f} of {of}, {100 * share:.0f} % inconclusive"]
 
 
-def _wrong(records: Sequence[Record]) -> list[str]:
-    """Each verdict errs at half of what its interval leaves out: the sum is what to expect."""
-    counted = [record for record in records if record.standing != "exploratory"]
-    expected = sum((1 - record.confidence) / 2 for record in counted if record.confidence is not None)
+def _wrong(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]:
+    """Each verdict errs at half of what its interval, or all its looks, leave out: the sum is expected."""
+    levels = [
+        overall.get(record.id, record.confidence)
+        for record in records
+        if record.standing != "exploratory" and record.confidence is not None
+    ]
+    expected = sum((1 - level) / 2 for level in levels if level is not None)
     return [f"about {expected:.2g} wrong by chance"] if expected else []
 
 

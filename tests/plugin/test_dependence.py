@@ -353,6 +353,11 @@ class TestLooks:
 
         assert (found["verdict"], found["n"], found["planned"]) == ("supported", 3, 6)
 
+    def test_what_may_be_wrong_is_counted_over_all_looks(self, project, judge):
+        project.take("a", FAST[:3])
+
+        judge(project).stdout.fnmatch_lines(["*about 0.025 wrong by chance"])
+
     def test_other_looks_than_those_of_a_recorded_verdict_are_no_lost_evidence(self, project, judge):
         project.take("a", FAST[:3])
         judge(project, "--prereg-record")

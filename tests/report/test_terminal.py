@@ -182,6 +182,12 @@ def test_exploratory_verdicts_are_not_counted():
     assert below == ["2 of 3 confirmatory · 1 exploratory, not counted · about 0.025 wrong by chance"]
 
 
+def test_a_look_stands_for_all_looks_that_share_the_error():
+    records = [msgspec.structs.replace(judged(), confidence=1 - 0.05 / 3)]
+    assert "about 0.0083 wrong" in scoreboard(records, 100)[1][0]
+    assert "about 0.025 wrong" in scoreboard(records, 100, overall={records[0].id: 0.95})[1][0]
+
+
 def test_a_withdrawn_refutation_stays_counted():
     record = msgspec.structs.replace(judged(verdict="refuted"), status="withdrawn")
     above, _ = scoreboard([record])
