@@ -16,9 +16,10 @@ from pytest_prereg.judge.locations import SKEWED_CV, SMALLEST_N_FOR_HULL
 from pytest_prereg.judge.order_statistics import ranks, smallest_n_for_median, smallest_n_for_quantile
 from pytest_prereg.judge.proportions import as_share, needed_n, reachable
 from pytest_prereg.judge.question import may_be_equal
+from pytest_prereg.judge.shares import limits_of
 from pytest_prereg.registry.model import Prediction
 from pytest_prereg.registry.refusals import quoted
-from pytest_prereg.registry.regions import Region, contains, describe, edges
+from pytest_prereg.registry.regions import Region, Span, contains, describe, edges, overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,12 +153,26 @@ def _out_of_reach(design: Design, region: Region) -> str | None:
             return None
         needed = needed_n(share, plan.confidence)
         return f"{what} needs {needed}" if needed else f"{what} is out of reach at any number"
-    if plan.logarithmic and all(span.high <= 0 for span in region.spans):
-        return f"{what} does not exist, since it is above 0"
+    if why := _out_of_range(design, region):
+        return f"{what} does not exist, since it is {why}"
     points = all(span.low == span.high for span in region.spans)
     if points and plan.statistic not in _POINTLESS and not design.exact:
         return f"no interval fits in a single value, as {describe(region)} is"
     return None
+
+
+def _out_of_range(design: Design, region: Region) -> str | None:
+    """Where the estimand lies whatever is measured, if ``region`` is elsewhere."""
+    if design.plan.logarithmic and all(span.high <= 0 for span in region.spans):
+        return "above 0"
+    limits = limits_of(design.prediction, design.plan.scale)
+    if limits is None or overlaps(region, _between(*limits)):
+        return None
+    return f"from {number(limits[0])} to {number(limits[1])}"
+
+
+def _between(least: float, greatest: float) -> Region:
+    return Region(spans=(Span(low=least, high=greatest, low_closed=True, high_closed=True),))
 
 
 def _out_of_reach_of_quantile(plan: Plan, region: Region) -> str | None:

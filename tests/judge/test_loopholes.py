@@ -147,3 +147,17 @@ class TestCaps:
         for repeat in range(10):
             made.add([1.0] * (10 + repeat % 3) + [5.0])
         assert made.judge().reason is reason
+
+
+class TestEmptyClaims:
+    @pytest.mark.parametrize(("quantity", "predicts", "falsifier"), [
+        ("share(t > 5)", "<= 1", "> 1"),
+        ("1 - share(t > 5)", ">= 0", "< 0"),
+        ("share(t > 5) * share(t < 9)", "<= 2", ">= 3"),
+    ])  # fmt: skip
+    def test_what_no_share_can_falsify_is_refused(self, study, quantity, predicts, falsifier):
+        made = study(quantity=quantity, planned={"": 7}, predicts=predicts, falsifier=falsifier)
+        (problem,) = made.design().problems
+        assert problem.code == "PR034"
+        assert "can never be refuted" in problem.message
+        assert problem.message.endswith("does not exist, since it is from 0 to 1.")
