@@ -65,21 +65,27 @@ def test_quantiles_are_right_to_the_twelfth_digit(quantile, arguments, expected)
     assert quantile(*arguments) == float(f"{expected:.12g}")
 
 
+def encloses(below, quantile, p):
+    """Whether ``p`` is reached within what rounding to twelve digits, and the other library, may move."""
+    low, high = below(quantile * (1 - 1e-11)), below(quantile * (1 + 1e-11))
+    return min(low, high) * (1 - 1e-8) - 1e-12 <= p <= max(low, high) * (1 + 1e-8) + 1e-12
+
+
 @given(degrees, alpha)
 def test_the_t_tail_is_that_of_another_library(df, tail):
-    t = t_quantile(df, 1 - tail)
-    assert special.betainc(df / 2, 0.5, df / (df + t * t)) == pytest.approx(1 - (1 - tail), rel=1e-8)
+    confidence = 1 - tail
+    t = t_quantile(df, confidence)
+    assert encloses(lambda t: special.betainc(df / 2, 0.5, df / (df + t * t)), t, 1 - confidence)
 
 
 @given(parameter, parameter, st.floats(1e-9, 1 - 1e-9))
 def test_the_beta_tail_is_that_of_another_library(a, b, p):
-    x = beta_quantile(a, b, p)
-    assert special.betainc(a, b, x) == pytest.approx(p, rel=1e-7, abs=1e-9)
+    assert encloses(lambda x: special.betainc(a, b, min(x, 1.0)), beta_quantile(a, b, p), p)
 
 
 @given(degrees, st.floats(1e-9, 1 - 1e-9))
 def test_the_chi_square_tail_is_that_of_another_library(df, p):
-    assert special.gammainc(df / 2, chi_square_quantile(df, p) / 2) == pytest.approx(p, rel=1e-8)
+    assert encloses(lambda x: special.gammainc(df / 2, x / 2), chi_square_quantile(df, p), p)
 
 
 @pytest.mark.parametrize("start", [-30.0, -1.0, 0.0, 3.0, 30.0])
