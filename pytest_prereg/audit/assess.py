@@ -251,8 +251,8 @@ class StudyState:
         return (*(problem for file in files for problem in file.problems), *self._gone(experiment))
 
     def spoiled(self, experiment: str) -> bool:
-        """Whether anything of the experiment's evidence is altered or gone: then no more is bought."""
-        return bool(self._gone(experiment)) or any(file.problems for file in self.files[experiment])
+        """Whether anything of the experiment's series is altered or gone: then no more is bought."""
+        return bool(self.altered(experiment, *self.series[experiment]))
 
     def _gone(self, experiment: str) -> list[Problem]:
         return [one for one in self.broken if one.path and Path(one.path).parent.name == experiment]

@@ -97,7 +97,8 @@ def _problems(
     """What shows that evidence, unit or recorded verdict are not what they were."""
     for name in prediction.experiments:
         own = [one for one in found.used or _basis(state, prediction) if one.experiment == name]
-        yield from state.altered(name, *own)
+        # Of what is pending any series may be the one that somebody kept from its end.
+        yield from state.altered(name, *(own or state.series[name]))
     entry = state.entry(prediction)
     is_registered = entry is not None and entry.digest == state.digests[prediction.id]
     if entry is not None and is_registered and (wrong := wrong_unit(state.study, prediction, entry)):

@@ -369,6 +369,16 @@ class TestLooks:
             ]
         )
 
+    def test_a_look_that_was_edited_until_it_decides_nothing_is_told(self, project, judge):
+        project.take("a", SLOW[:3])
+        (file,) = project.evidence("a")
+        file.write_text(file.read_text(encoding="utf-8").replace('"t":3.0', '"t":0.0'), encoding="utf-8")
+
+        result = judge(project)
+
+        assert result.parseoutcomes()["errors"] == 1
+        result.stdout.fnmatch_lines(["*PR207: the lines are not those that were written*"])
+
     def test_that_a_session_says_it_finished_completes_nothing(self, project, records, judge):
         project.take("a", WIDE[:3])
 
