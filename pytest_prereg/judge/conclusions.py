@@ -39,6 +39,8 @@ class Case(NamedTuple):
     scale: float
     constants: Mapping[str, float]
     obstacles: Sequence[Doubt]
+    questions: int = 1
+    """How many the prediction asks, each of which is tested for drift."""
 
 
 def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: Choice) -> Judgement:
@@ -63,6 +65,7 @@ def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: 
         scale=case.scale,
         constants=case.constants,
         confidence=look.confidence,
+        questions=case.questions,
     )
     sample = read_sample(question, repeats)
     finding = find(question, _counted(sample, choice) if choice else sample.kept)
@@ -158,7 +161,7 @@ def _point(case: Case, arms: tuple[str, ...]) -> Case:
         reduction=None,
         statistic="geometric-mean" if is_ratio else "mean",
     )
-    return case._replace(prediction=at_point, obstacles=())
+    return case._replace(prediction=at_point, obstacles=(), questions=len(prediction.points))
 
 
 def _name(prediction: Prediction, arm: Arm) -> str:

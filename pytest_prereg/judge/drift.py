@@ -40,15 +40,18 @@ def mann_kendall(values: Sequence[float]) -> Trend:
     return Trend(*_tested(values))
 
 
-def drifting(sequences: Sequence[Sequence[float]]) -> Trend | None:
-    """The first sequence with a trend at ``LEVEL`` over the number of sequences long enough to be tested."""
+def drifting(sequences: Sequence[Sequence[float]], questions: int = 1) -> Trend | None:
+    """The first sequence with a trend at ``LEVEL`` over the number of sequences long enough to be tested.
+
+    ``questions`` says how many times as many the prediction tests in all.
+    """
     tested = 0
     for sequence in sequences:
         tested += len(sequence) >= SMALLEST_N
     for sequence in sequences:
         if len(sequence) >= SMALLEST_N:
             score, p = _tested(sequence)
-            if p <= LEVEL / tested:
+            if p <= LEVEL / (tested * questions):
                 return Trend(score, p)
     return None
 

@@ -144,7 +144,7 @@ def _unsettled(question: Question, located: Located, n: int) -> Doubt | None:
 
 
 def _drift(question: Question, runs: list[Run]) -> Drift | None:
-    trend = drifting([run.values for run in runs])
+    trend = drifting([run.values for run in runs], question.questions)
     if trend is None:
         return None
     least, greatest = extremes(runs)

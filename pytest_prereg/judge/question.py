@@ -39,6 +39,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     """Arms at each value of the swept axes, where those are reduced inside a block."""
     reduction: str | None
     confidence: float
+    questions: int
+    """How many the prediction asks, of each of its points one: they share the level of the test for drift."""
     anytime: bool
     """Whether the interval has to hold after every repeat at once."""
     metrics: list[Metric]
@@ -79,6 +81,7 @@ def asked(
     scale: float,
     constants: Mapping[str, float],
     confidence: float | None = None,
+    questions: int = 1,
 ) -> Question:
     """What :func:`ask` returns, resolved once: a prediction is judged at each look and with each exclusion.
 
@@ -93,6 +96,7 @@ def asked(
             and question.predicts is predicts
             and question.falsifier is falsifier
             and question.scale == scale
+            and question.questions == questions
             and question.constants is constants
         ):
             return question
@@ -104,6 +108,7 @@ def asked(
         scale=scale,
         constants=constants,
         confidence=confidence,
+        questions=questions,
     )
     if len(_KEPT) >= _MOST_KEPT:
         _KEPT.clear()
@@ -120,8 +125,12 @@ def ask(
     scale: float,
     constants: Mapping[str, float],
     confidence: float | None = None,
+    questions: int = 1,
 ) -> Question:
-    """Resolve ``prediction`` against the metrics of its experiment, at its own confidence unless given."""
+    """Resolve ``prediction`` against the metrics of its experiment, at its own confidence unless given.
+
+    ``questions`` says how many the prediction asks, where it is one of several.
+    """
     quantity, divisor, statistic = prediction.quantity, prediction.divisor, prediction.statistic
     operator = prediction.contrast.operator if prediction.contrast else None
     names = sorted({*quantity.metrics, *(divisor.metrics if divisor else ())})
@@ -145,6 +154,7 @@ def ask(
         points=prediction.points,
         reduction=prediction.reduction,
         confidence=prediction.confidence if confidence is None else confidence,
+        questions=questions,
         anytime=stopping is not None and stopping.anytime,
         metrics=metrics,
         scale=scale,

@@ -155,3 +155,17 @@ class TestPoints:
             made.blocks(*[[float(one) for one in row] for row in rng.normal(1, 0.1, (5, 4))])
             refuted += made.judge().verdict is REFUTED
         assert refuted / 400 <= 0.025 + 4 * (0.025 * 0.975 / 400) ** 0.5
+
+    def test_points_share_the_level_of_the_test_for_drift(self, swept):
+        """Six values that rise throughout: p = 2 / 6!, above 1 % / 4 and below 1 % / 3."""
+        rising = [0.00, 0.01, 0.02, 0.03, 0.04, 0.16]
+
+        def judged(*others):
+            made = swept(predicts="<= 1.12", falsifier="> 1.3", noise=[])
+            made.points = tuple((f"x{k}",) for k in range(1 + len(others)))
+            steady = [0.01, -0.02, 0.015, -0.01, 0.02, 0.0]
+            rows = zip(rising, steady, strict=True)
+            return made.blocks(*[[1 + up, *[one + wave for one in others]] for up, wave in rows]).judge()
+
+        assert judged(0.9, 0.9).reason is Reason.DRIFT
+        assert judged(0.9, 0.9, 0.9).verdict is SUPPORTED
