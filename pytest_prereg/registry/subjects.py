@@ -77,7 +77,7 @@ def subject_files(study: Study, experiment: Experiment) -> list[Path]:
     files = _files(study, experiment, "subject", globs, ground)
     source = experiment.source
     if source and source.path and source.path.resolve() in files:
-        what = f"matches {quoted(shown(source.path))}, which is the experiment itself"
+        what = f"matches {quoted(os.path.relpath(source.path, folder))}, which is the experiment itself"
         advice = "A subject is what is measured. What measures it is registered, and must not change with it."
         raise StudyError(_problem(study, experiment, ("subject",), f'"subject" {what}', advice))
     return files
