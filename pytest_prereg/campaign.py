@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.conditions import unmet
-from pytest_prereg.audit.deciding import current_subject, is_guard, of_subject
+from pytest_prereg.audit.deciding import candidates
 from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.errors import PreregError, Problem, UsageError
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
@@ -115,7 +115,7 @@ class Campaign:
         experiment = self.state.study.experiments[name]
         if experiment.kind != "fixture":
             return None
-        complete = self._complete(prediction, name)
+        complete = candidates(self.state, prediction, name)
         bound = any(self.state.binds(one, prediction) for one in complete)
         if bound and not self.fresh and not wants_confirmation(self.state, prediction):
             return None
@@ -128,12 +128,6 @@ class Campaign:
             if not self.explore or (complete and not self.fresh):
                 return None
         return self._next(experiment, self.state.series[experiment.id])
-
-    def _complete(self, prediction: Prediction, name: str) -> list[Series]:
-        """Complete series of an experiment; for a guard of its subject as it is now."""
-        if is_guard(prediction):
-            return of_subject(self.state, name, current_subject(self.state, name))
-        return [one for one in self.state.series[name] if one.complete]
 
     def announce(self, prediction: Prediction) -> list[str]:
         """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
@@ -192,9 +186,10 @@ class Campaign:
         bound = self.bound(experiment)
         source = self.state.source(experiment)
         opened = (one for one in every if not one.complete and one.seed and serves(one, bound))
+        opened = (one for one in opened if {*(one.planned or {})} <= {*experiment.arms})
         versions = self.state.subject(experiment), self.state.data(experiment)
         started = next((one for one in opened if is_current(one, source, bound, versions)), None)
-        planned = sum((experiment.planned or {}).values())
+        planned = sum(((started or experiment).planned or {}).values())
         return Due(
             experiment=experiment.id,
             number=started.number if started else next_number(every),
@@ -253,7 +248,7 @@ class Campaign:
             experiment=experiment.id,
             series=due.number,
             origin="measured",
-            planned=experiment.planned,
+            planned=due.series.planned if due.series else experiment.planned,
             pairing=experiment.pairing,
             seed=due.series.seed if due.series else seed_base(digests, due.number),
             source=state.source(experiment),

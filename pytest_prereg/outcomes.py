@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.audit.standing import Assessment, Beside
     from pytest_prereg.campaign import Campaign
     from pytest_prereg.evidence.model import RecordedRepeat
+    from pytest_prereg.judge.model import Judgement
     from pytest_prereg.mode import Mode
     from pytest_prereg.registry.model import Prediction
 
@@ -131,7 +132,7 @@ class StudyRun:
         elif assessment.standing == "exploratory":
             detail = f"{name} is exploratory: {why_exploratory(assessment)}"
             yield self._problem(assessment, "PR212", detail, None)
-        elif assessment.recorded is None and assessment.final and not self.mode.record:
+        elif not assessment.is_recorded and assessment.final and not self.mode.record:
             advice = "pytest --prereg-verify --prereg-record, and commit"
             yield self._problem(
                 assessment, "PR211", f"{name} has a verdict that the lock does not record", advice
@@ -155,9 +156,7 @@ class StudyRun:
     def reason(self, assessment: Assessment) -> str:
         """Reason and detail of an inconclusive verdict, on one line."""
         judgement = assessment.judgement
-        if judgement is None or judgement.reason is None:
-            return ""
-        return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
+        return _because(judgement) if judgement is not None and judgement.reason is not None else ""
 
     def explain(self, assessment: Assessment) -> str:
         """What a failed prediction shows in the failures section."""
@@ -193,15 +192,23 @@ class StudyRun:
     def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:
         """Later series of a claim that is decided, by number: shown beside its verdict, not in its place."""
         for replication in assessment.replications:
-            flags = tuple(flag for flag in assessment.flags if flag == "imported")
-            later = msgspec.structs.replace(
-                assessment,
-                judgement=replication.judgement,
-                series=replication.series,
-                entry=None,
-                flags=flags,
+            yield replication.series, self._beside(assessment, replication)
+
+    def earlier(self, assessment: Assessment) -> Shown | None:
+        """The first series of a claim, where the next one decides."""
+        first = assessment.earlier
+        if first is None:
+            return None
+        shown = self._beside(assessment, first)
+        return msgspec.structs.replace(shown, detail=f"series {first.series}: {_because(first.judgement)}")
+
+    def _beside(self, assessment: Assessment, other: Beside) -> Shown:
+        flags = tuple(flag for flag in assessment.flags if flag == "imported")
+        return self.shown(
+            msgspec.structs.replace(
+                assessment, judgement=other.judgement, series=other.series, entry=None, flags=flags
             )
-            yield replication.series, self.shown(later)
+        )
 
     def properties(self, assessment: Assessment) -> list[tuple[str, object]]:
         """JUnit properties of the item."""
@@ -217,6 +224,10 @@ class StudyRun:
             ("prereg.n", judgement.n if judgement else None),
         ]
         return [(name, value) for name, value in pairs if value is not None]
+
+
+def _because(judgement: Judgement) -> str:
+    return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
 
 
 def why_exploratory(assessment: Assessment) -> str:

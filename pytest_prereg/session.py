@@ -264,11 +264,21 @@ class PreregSession:
         for run, assessment in self.assessments.values():
             for number, judged in run.replications(assessment):
                 by_series.setdefault(number, []).append(judged)
-        lines = []
+        lines = [*self._earlier(width, unicode=unicode)]
         for number, several in sorted(by_series.items()):
             lines.append(f"series {number}, a replication:")
             lines.extend(verdict_lines(several, width, unicode=unicode))
         return lines
+
+    def _earlier(self, width: int, *, unicode: bool) -> list[str]:
+        """First series of what the next one decided: they stay to be seen."""
+        first = [shown for run, one in self.assessments.values() if (shown := run.earlier(one))]
+        if not first:
+            return []
+        return [
+            "first series, which left it to the next to decide:",
+            *verdict_lines(first, width, unicode=unicode),
+        ]
 
     def _advice(self) -> list[str]:
         lines = [*self.unwritten]

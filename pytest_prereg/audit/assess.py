@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.committed import check_committed, committed_lock
-from pytest_prereg.audit.deciding import Basis, bases_of
+from pytest_prereg.audit.deciding import Basis
 from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
@@ -73,7 +74,7 @@ class StudyState:
         self._assessed: dict[str, Assessment] = {}
         self._refused: dict[str, PreregError] = {}
         self._open: set[str] = set()
-        for derived in ("amended", "bases", "family", "orders"):
+        for derived in ("amended", "bases", "earlier", "family", "orders"):
             self.__dict__.pop(derived, None)
 
     def _assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
@@ -96,7 +97,16 @@ class StudyState:
     @cached_property
     def bases(self) -> dict[str, Basis | None]:
         """The series that decide each prediction; ``None`` where there is not yet one of each experiment."""
-        return bases_of(self, self._order)
+        # Each is settled by what is entered of those that it rests on: they have to be found meanwhile.
+        bases = self.__dict__["bases"] = dict[str, Basis | None]()
+        for name in self._order:
+            settle(self, self.study.predictions[name])
+        return bases
+
+    @cached_property
+    def earlier(self) -> dict[str, Basis]:
+        """The first series of what is decided by the next ones; filled with :attr:`bases`."""
+        return {}
 
     @cached_property
     def family(self) -> Family | None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit import remarks
 from pytest_prereg.audit.conditions import doubts, follows_decided, rests_on_amended, unmet, waits
-from pytest_prereg.audit.deciding import current_subject, is_guard, of_subject
+from pytest_prereg.audit.deciding import current_subject, is_guard, lacking, of_subject
 from pytest_prereg.audit.families import found_in
 from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.judging import judged
 from pytest_prereg.audit.pending import why_pending
 from pytest_prereg.audit.recorded import Evidenced, check_recorded
-from pytest_prereg.audit.standing import Assessment, Found, Replication, planned, read_arms, standing
+from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.registry.lock import wrong_unit
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FOLLOWS_DECIDED = "follows a decided one"
 RESTS_ON_AMENDED = "rests on an amended one"
+SECOND = "second series"
 
 
 def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
@@ -40,7 +41,7 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
     """
     found = found_of(state, prediction)
     terms, order = state.terms(prediction), state.orders[prediction.id]
-    evidenced = _evidenced(found)
+    evidenced, earlier = _evidenced(found), _earlier(state, prediction, found)
     deciding = found.used[0] if found.used else None
     too_late = follows_decided(state, prediction)
     return Assessment(
@@ -60,9 +61,10 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         imported=any(one.origin == "imported" for one in found.used),
         entry=state.entry(prediction),
         flags=_flags(state, prediction, found, too_late=too_late),
-        problems=tuple(_problems(state, prediction, found, evidenced)),
+        problems=tuple(_problems(state, prediction, found, evidenced, _evidenced(earlier))),
         replications=tuple(_replications(state, prediction, found)),
         subject=next((one.subject for one in found.used if one.subject is not None), None),
+        earlier=_beside(earlier),
         history=history(state, prediction) if is_guard(prediction) else (),
         final=found.final,
     )
@@ -83,16 +85,35 @@ def found_of(state: StudyState, prediction: Prediction) -> Found:
     return Found(judgement=judgement, used=tuple(basis.values()))
 
 
-def _evidenced(found: Found) -> Evidenced | None:
+def _earlier(state: StudyState, prediction: Prediction, found: Found) -> Found | None:
+    """What the first series says of a prediction that is decided by the next one."""
+    basis = state.earlier.get(prediction.id)
+    if basis is None or found.judgement is None:
+        return None
+    judgement = judged(state, prediction, basis, partial(doubts, state))
+    return Found(judgement=judgement, used=tuple(basis.values()))
+
+
+def _beside(found: Found | None) -> Beside | None:
+    if found is None or found.judgement is None:
+        return None
+    return Beside(series=found.used[0].number, judgement=found.judgement)
+
+
+def _evidenced(found: Found | None) -> Evidenced | None:
     """The verdict with the digest of the repeats that it rests on."""
-    if found.judgement is None:
+    if found is None or found.judgement is None:
         return None
     digest = evidence_digest(found.used, found.judgement.repeats)
     return Evidenced(found.used[0].number, found.judgement, digest)
 
 
 def _problems(
-    state: StudyState, prediction: Prediction, found: Found, evidenced: Evidenced | None
+    state: StudyState,
+    prediction: Prediction,
+    found: Found,
+    evidenced: Evidenced | None,
+    before: Evidenced | None,
 ) -> Iterator[Problem]:
     """What shows that evidence, unit or recorded verdict are not what they were."""
     for name in prediction.experiments:
@@ -111,6 +132,7 @@ def _problems(
         is_registered=is_registered,
         found=evidenced if then is found else _evidenced(then),
         waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
+        before=before,
     )
 
 
@@ -128,7 +150,7 @@ def _when_recorded(state: StudyState, prediction: Prediction, found: Found) -> F
     return found_for(state, prediction, recorded.subject) if recorded else Found(pending="gone")
 
 
-def _replications(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Replication]:
+def _replications(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Beside]:
     """Later series, each judged by itself; of several experiments those that come next of each together."""
     last = {one.experiment: one for one in found.used}
     later = [
@@ -138,14 +160,15 @@ def _replications(state: StudyState, prediction: Prediction, found: Found) -> It
     for several in zip(*later, strict=False):
         basis = dict(zip(last, several, strict=True))
         judgement = judged(state, prediction, basis, partial(doubts, state))
-        yield Replication(series=several[0].number, judgement=judgement)
+        yield Beside(series=several[0].number, judgement=judgement)
 
 
 def _comparable(state: StudyState, prediction: Prediction, series: Series) -> list[Series]:
     """Complete series of the same experiment; of a guard those of the same version of its subject."""
     if is_guard(prediction):
         return of_subject(state, series.experiment, series.subject)
-    return [one for one in state.series[series.experiment] if one.complete]
+    complete = [one for one in state.series[series.experiment] if one.complete]
+    return [one for one in complete if not lacking(state, prediction, one)]
 
 
 def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late: bool) -> tuple[str, ...]:
@@ -158,6 +181,7 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
                 *(flag for one in first.values() for flag in _of_series(state, prediction, one)),
                 *state.orders[prediction.id].flags,
                 *remarks.of_registration(prediction, state.entry(prediction), experiments),
+                *([SECOND] if prediction.id in state.earlier else []),
                 *([FOLLOWS_DECIDED] if too_late else []),
                 *([RESTS_ON_AMENDED] if rests_on_amended(state, prediction) else []),
             )

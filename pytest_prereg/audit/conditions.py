@@ -68,6 +68,8 @@ def unmet(state: StudyState, prediction: Prediction) -> str | None:
             return lack.text
         for text in _not_calibrated(state, one):
             return text
+    if follows_decided(state, prediction):
+        return f"follows {quoted(prediction.table.follows)}, which is decided"
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.standing import read_arms
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.model import Series
 from pytest_prereg.registry.relations import predecessor
@@ -47,8 +48,18 @@ def eligible(
 
 
 def binding(state: StudyState, prediction: Prediction, several: list[Series]) -> list[Series]:
-    """Return those of ``several`` that bind the prediction as it stands; all of them if none does."""
-    return [one for one in several if state.binds(one, prediction)] or several
+    """Return those of ``several`` that bind the prediction as it stands; all of them if none does.
+
+    One that was planned before an arm was there has nothing to say of what reads it.
+    """
+    able = [one for one in several if not lacking(state, prediction, one)]
+    return [one for one in able if state.binds(one, prediction)] or able
+
+
+def lacking(state: StudyState, prediction: Prediction, series: Series) -> list[str]:
+    """Return the arms that a prediction reads and the series never planned, sorted."""
+    planned = {one.arm for one in series.repeats} if series.planned is None else {*series.planned}
+    return sorted(read_arms(state.study, prediction, series.experiment) - planned)
 
 
 def of_subject(state: StudyState, experiment: str, subject: str | None) -> list[Series]:
@@ -70,11 +81,7 @@ def is_guard(prediction: Prediction) -> bool:
     return prediction.table.kind == "guard"
 
 
-def bases_of(state: StudyState, order: list[str]) -> dict[str, Basis | None]:
-    """Return what every prediction is decided by; ``order`` has predecessors first."""
-    predictions = state.study.predictions
-    bases: dict[str, Basis | None] = {}
-    for name in order:
-        before = predecessor(predictions[name], predictions)
-        bases[name] = basis_of(state, predictions[name], bases.get(before) if before else None)
-    return bases
+def candidates(state: StudyState, prediction: Prediction, experiment: str) -> list[Series]:
+    """Return the :func:`eligible` series, after those of the predecessor that the prediction has."""
+    before = predecessor(prediction, state.study.predictions)
+    return eligible(state, prediction, experiment, state.bases.get(before) if before else None)

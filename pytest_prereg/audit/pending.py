@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.deciding import current_subject, eligible, is_guard
+from pytest_prereg.audit.deciding import candidates, current_subject, is_guard, lacking
 from pytest_prereg.audit.guards import NOT_MEASURED
+from pytest_prereg.registry.refusals import listed
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 def why_pending(state: StudyState, prediction: Prediction) -> str:
     """Say what is missing: of several experiments, of the first one that lacks something."""
-    lacking = (name for name in prediction.experiments if not eligible(state, prediction, name))
-    name = next(lacking, prediction.experiment)
+    open_ = (name for name in prediction.experiments if not candidates(state, prediction, name))
+    name = next(open_, prediction.experiment)
     missing = _missing(state, prediction, name)
     return missing if len(prediction.experiments) == 1 else f"{name}: {missing}"
 
@@ -28,6 +29,9 @@ def _missing(state: StudyState, prediction: Prediction, name: str) -> str:
         planned = sum((begun[-1].planned or {}).values())
         most = "at most " if experiment.stopping is not None else ""
         return f"{len(begun[-1].repeats)} of {most}{planned} repeats recorded, none is shown before the last"
+    complete = [one for one in state.series[name] if one.complete]
+    if complete and (arms := lacking(state, prediction, complete[-1])):
+        return f"series {complete[-1].number} has no arm {listed(arms)}"
     if is_guard(prediction):
         return NOT_MEASURED
     if experiment.kind == "import":

@@ -30,6 +30,7 @@ def check_recorded(
     is_registered: bool,
     found: Evidenced | None,
     waiting: str | None = None,
+    before: Evidenced | None = None,
 ) -> tuple[Problem, ...]:
     """Return what is wrong with a recorded verdict: its evidence is gone, or it does not follow.
 
@@ -41,9 +42,14 @@ def check_recorded(
             differs is a change, not a lie.
         found: What the evidence gives now.
         waiting: Why it gives nothing, where all of it is there.
+        before: What the first series gave, where the next one decides: it may be recorded still.
     """
     if entry is None or entry.verdict is None:
         return ()
+    if before is not None and (entry.series, entry.evidence) == (before.series, before.digest):
+        was = before.judgement.verdict
+        lies = is_registered and entry.verdict != was
+        return (unfounded(prediction, entry, f"gave {was}", study),) if lies else ()
     if found is None and waiting is not None:
         return (unfounded(prediction, entry, f"is not enough: {waiting}", study),)
     if found is None or (entry.series, entry.evidence) != (found.series, found.digest):

@@ -21,8 +21,8 @@ CONFIRMATORY = frozenset({Grade.REGISTERED, Grade.REGISTERED_ONE_SIDE, Grade.WIT
 Standing = Literal["confirmatory", "replication", "exploratory"]
 
 
-class Replication(msgspec.Struct, kw_only=True, frozen=True):
-    """A later series of a claim that is decided: listed beside it, never the verdict."""
+class Beside(msgspec.Struct, kw_only=True, frozen=True):
+    """Another series of a claim, judged by itself: listed beside its verdict, never in its place."""
 
     series: int
     judgement: Judgement
@@ -74,7 +74,10 @@ class Assessment(msgspec.Struct, kw_only=True, frozen=True):
     flags: tuple[str, ...]
     problems: tuple[Problem, ...]
     """Evidence altered or gone (PR207), or a recorded verdict that does not follow (PR211)."""
-    replications: tuple[Replication, ...]
+    replications: tuple[Beside, ...]
+    """Later series."""
+    earlier: Beside | None = None
+    """The first series, where that left it to the next one to decide."""
     subject: str | None = None
     """Digest of what was measured, where the experiment declares it: the verdict is about that."""
     history: tuple[Version, ...] = ()
@@ -88,6 +91,14 @@ class Assessment(msgspec.Struct, kw_only=True, frozen=True):
         if self.entry is None or (self.prediction.table.kind == "guard" and self.entry.series != self.series):
             return None
         return self.entry.verdict
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the lock has the verdict of the series that decides, or one that it contradicts."""
+        first = (
+            self.earlier is not None and self.entry is not None and self.entry.series == self.earlier.series
+        )
+        return self.recorded is not None and (self.changed or not first)
 
     @property
     def changed(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.again import AGAIN
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
@@ -18,7 +19,7 @@ from pytest_prereg.report.numbers import number_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.audit.standing import Assessment, Beside
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.model import Study
 
@@ -63,6 +64,8 @@ FLAGS: Mapping[str, str] = {
     "subject or registration changed",
     "earlier code": "the experiment's code has changed since: the verdict is about what it was",
     "earlier subject": "what was measured has changed since: the verdict is about what it was",
+    "second series": "the first series decided nothing, for a reason that is not the claim's; this one, the "
+    "next, decides, once",
     "earlier data": "an earlier series was there to be seen when this one began",
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",
@@ -122,6 +125,8 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
         return
     yield "found", _found(assessment, judgement)
     yield "because", _because(assessment, judgement)
+    if assessment.earlier is not None:
+        yield "before", _before(assessment.earlier)
     yield "history", _history(assessment)
     yield from _versions(assessment)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
@@ -146,6 +151,12 @@ def _because(assessment: Assessment, judgement: Judgement) -> str:
     region = "predicted" if judgement.verdict is Verdict.SUPPORTED else "falsifying"
     note = f" ({judgement.detail})" if judgement.detail else ""
     return f"the whole interval lies in the {region} region{note}"
+
+
+def _before(first: Beside) -> str:
+    judgement = first.judgement
+    detail = f": {judgement.detail}" if judgement.detail else ""
+    return f"series {first.series}: {judgement.verdict} ({judgement.reason}){detail}"
 
 
 def _history(assessment: Assessment) -> str:
@@ -179,16 +190,15 @@ def _short(digest: str | None) -> str:
 
 
 def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iterator[tuple[str, str]]:
-    name = assessment.prediction.id
-    if judgement.verdict is Verdict.INCONCLUSIVE:
-        if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
-            yield "more", _more(assessment, judgement, study)
-        yield "now", _successor(judgement, name)
-    elif assessment.prediction.table.kind == "guard":
+    if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
+        yield "more", _more(assessment, judgement, study)
+    if assessment.prediction.table.kind == "guard":
         yield (
             "now",
             "it is judged anew for the next version of its subject; a replication tells nothing of that",
         )
+    elif judgement.verdict is Verdict.INCONCLUSIVE:
+        yield "now", _successor(assessment, judgement)
     else:
         yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
     is_guard = assessment.prediction.table.kind == "guard"
@@ -216,10 +226,13 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
-def _successor(judgement: Judgement, name: str) -> str:
-    if judgement.reason in (Reason.INFRASTRUCTURE, Reason.INSTRUMENT, Reason.SCOPE):
-        return "mend what the reason names; the next series decides, once, and both are shown"
+def _successor(assessment: Assessment, judgement: Judgement) -> str:
+    if judgement.reason in AGAIN and assessment.earlier is None:
+        return (
+            "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
+            "series decides, once, and both are shown"
+        )
     return (
-        f'register a successor with follows = "{name}", its own number of repeats, and new data; both stay, '
-        "and pytest-prereg power says what number is enough"
+        f'register a successor with follows = "{assessment.prediction.id}", its own number of repeats, and '
+        "new data; both stay, and pytest-prereg power says what number is enough"
     )

@@ -395,3 +395,142 @@ class TestLooks:
 
         judge(project).assert_outcomes(passed=1)
         assert {**records(project)["is-a"], "sessions": before["sessions"]} == before
+
+
+class TestNextSeries:
+    """After a first series that a machine, an instrument or the machinery left open, the next decides, once."""
+
+    ARMS = "[experiments.a.arms]\nnew = {}\nold = {}\n"
+    RATIO = claim("is-a", "a", 'contrast = "new / old"').replace("2 s", "2")
+    NEXT = "first series, which left it to the next to decide:"
+
+    @pytest.fixture
+    def project(self, registered) -> Imported:
+        return registered(experiment("a", self.ARMS), self.RATIO)
+
+    def take(self, project: Imported, new: float, *, machines: str = "AA") -> None:
+        """Imports five blocks of both arms."""
+        number = len(project.evidence("a"))
+        rows = (
+            f"{arm},{index},t,{value + index / 100 + number / 1000},s,{machine}\n"
+            for arm, value, machine in zip(("new", "old"), (new, 1.0), machines, strict=True)
+            for index in range(1, 6)
+        )
+        project.write("a.csv", "arm,repeat,metric,value,unit,machine\n" + "".join(rows))
+        project.done("import", "a.csv", "--experiment", "a")
+
+    def test_it_decides_and_the_first_stays_to_be_seen(self, project, records, judge):
+        self.take(project, 1.0, machines="AB")
+        assert records(project)["is-a"]["reason"] == "scope"
+        self.take(project, 1.0)
+
+        found = records(project)["is-a"]
+
+        assert (found["verdict"], found["series"], found["standing"]) == ("supported", 2, "confirmatory")
+        assert "second series" in found["flags"]
+        judge(project).stdout.fnmatch_lines([self.NEXT, "*is-a*", "*series 1: scope:*"])
+        explained = project.done("explain", "is-a")
+        assert "series 1: inconclusive (scope)" in explained
+        assert "second series: " in explained
+
+    def test_a_third_never_does(self, project, records):
+        self.take(project, 1.0, machines="AB")
+        self.take(project, 1.0, machines="AB")
+        self.take(project, 1.0)
+
+        found = records(project)["is-a"]
+
+        assert (found["verdict"], found["reason"], found["series"]) == ("inconclusive", "scope", 2)
+        assert 'follows = "is-a"' in " ".join(project.done("explain", "is-a").split())
+
+    def test_what_the_claim_itself_left_open_stays_open(self, project, records):
+        self.take(project, 1.999)
+        assert records(project)["is-a"]["reason"] == "straddles"
+        self.take(project, 1.0)
+
+        found = records(project)["is-a"]
+
+        assert (found["verdict"], found["series"]) == ("inconclusive", 1)
+        assert "second series" not in found["flags"]
+
+    def test_a_recorded_first_verdict_is_changed_until_it_is_recorded_again(self, project, judge):
+        self.take(project, 1.0, machines="AB")
+        judge(project, "--prereg-record").assert_outcomes(errors=0)
+        assert 'verdict = "inconclusive"' in (project.path / "predictions.lock").read_text(encoding="utf-8")
+        self.take(project, 3.0)
+
+        changed = judge(project)
+        changed.assert_outcomes(failed=1)
+        changed.stdout.fnmatch_lines(["*CHANGED inconclusive*refuted*"])
+
+        judge(project, "--prereg-record")
+        judge(project, "--prereg-locked").assert_outcomes(passed=1)
+
+    def test_a_record_that_the_first_never_gave_is_told(self, project, judge):
+        self.take(project, 1.0, machines="AB")
+        judge(project, "--prereg-record")
+        project.edit("predictions.lock", 'verdict = "inconclusive"', 'verdict = "supported"')
+        self.take(project, 1.0)
+
+        result = judge(project)
+
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines(["*PR211*does not follow from the evidence, which gave inconclusive*"])
+
+    def test_the_first_undecided_again_is_to_be_recorded_under_locked(self, project, judge):
+        self.take(project, 1.0, machines="AB")
+        judge(project, "--prereg-record")
+        self.take(project, 1.0, machines="AB")
+
+        judge(project, "--prereg-locked").stdout.fnmatch_lines(["*PR211*that the lock does not record*"])
+
+        judge(project, "--prereg-record")
+        assert judge(project, "--prereg-locked").parseoutcomes() == {"inconclusive": 1}
+
+    def test_edited_evidence_of_the_first_opens_nothing(self, project, records):
+        self.take(project, 3.0)
+        (file,) = project.evidence("a")
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace('"A"', '"B"', 1), encoding="utf-8")
+        self.take(project, 1.0)
+
+        found = records(project)["is-a"]
+
+        assert (found["verdict"], found["reason"]) == ("inconclusive", "integrity")
+
+    def test_an_instrument_calibrated_late_lets_the_next_decide(self, registered, records):
+        read = experiment("read", metric=TestInstruments.READ)
+        quick, true = claim("quick", "read"), claim("true-clock", "wave")
+        project = registered(TestInstruments.CLOCK, experiment("wave"), read, quick, true)
+        project.take("read", FAST)
+        project.take("wave", FAST)
+        assert records(project)["quick"]["reason"] == "instrument"
+        project.take("read", [value + 0.001 for value in FAST])
+
+        found = records(project)["quick"]
+
+        assert (found["verdict"], found["series"]) == ("supported", 2)
+
+    def test_of_a_conjunction_only_what_was_left_open_is_taken_anew(self, registered, records):
+        both = '[predictions.both]\nclaim = "Both."\nall = ["is-a", "is-b"]\n'
+        tables = (experiment("a", self.ARMS), self.RATIO, experiment("b"), claim("is-b", "b"), both)
+        project = registered(*tables)
+        project.take("b", FAST)
+        self.take(project, 1.0, machines="AB")
+        assert records(project)["both"]["reason"] == "scope"
+        self.take(project, 1.0)
+
+        found = records(project)
+
+        assert found.each("verdict") == dict.fromkeys(("is-a", "is-b", "both"), "supported")
+        assert "second series" in found["both"]["flags"]
+        assert "second series" not in found["is-b"]["flags"]
+
+    def test_a_successor_does_not_rest_on_the_series_that_decided_its_predecessor(self, registered, records):
+        again = claim("again", "a", 'contrast = "new / old"', 'follows = "is-a"').replace("2 s", "2")
+        project = registered(experiment("a", self.ARMS), self.RATIO, again)
+        self.take(project, 1.0, machines="AB")
+        assert records(project)["again"]["status"] == "pending"
+        self.take(project, 1.0)
+
+        assert records(project).each("status") == {"is-a": "judged", "again": "pending"}
