@@ -158,6 +158,8 @@ def _check_table(
 
 
 def _check_stopping(keys: Path, repeats: RepeatsTable, complaints: Complaints) -> None:
+    if any(complaints.told(*keys, "repeats", key) for key in ("looks", "max", "stopping")):
+        return  # read as if it were not there
     looks = repeats.looks
     anytime = repeats.max is not None and repeats.stopping is not None
     at_looks = repeats.max is None and repeats.stopping is None and bool(looks)

@@ -152,7 +152,7 @@ def _node(tree: ast.expr, text: str, depth: int) -> Node:  # noqa: PLR0911  # on
         case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
             return _signed(tree, text, depth)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in ARITHMETIC:
-            return [ARITHMETIC[type(operator)], _node(left, text, depth + 1), _node(right, text, depth + 1)]
+            return _arithmetic(ARITHMETIC[type(operator)], left, right, text, depth)
         case ast.Compare():
             return _comparison(tree, text, depth)
         case ast.Call(func=ast.Name(id=name), keywords=[]):
@@ -175,6 +175,13 @@ def _signed(tree: ast.UnaryOp, text: str, depth: int) -> Node:
     if isinstance(tree.op, ast.UAdd):
         return operand
     return -operand if isinstance(operand, float) else ["-", operand]
+
+
+def _arithmetic(operator: str, left: ast.expr, right: ast.expr, text: str, depth: int) -> Node:
+    node = [operator, _node(left, text, depth + 1), _node(right, text, depth + 1)]
+    if operator == "/" and node[2] == 0:
+        raise RefusedError("PR020", f"quantity {quoted(text)} divides by zero, so it never has a value")
+    return node
 
 
 def _comparison(tree: ast.Compare, text: str, depth: int) -> Node:

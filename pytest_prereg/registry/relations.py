@@ -63,7 +63,9 @@ class _Check:
     def references(self, name: str, table: PredictionTable) -> None:
         """Whether all that a prediction requires or follows is there."""
         for other in table.requires or []:
-            self._reference(name, "requires", other)
+            if self._reference(name, "requires", other) and table.kind == "claim" and self._is_guard(other):
+                message = f'"requires" names guard {quoted(other)}; a claim is decided once, a guard never is'
+                self._refuse(("predictions", name, "requires"), "PR005", message)
         if table.follows is not None and self._reference(name, "follows", table.follows):
             self._follows(name, table.follows)
 

@@ -42,7 +42,14 @@ def scoreboard(
     text = str if unicode else ascii_text
     measured = [record for record in records if record.id not in unmeasured]
     above = _ruled(" · ".join(_counts(records, measured)), width)
-    notes = [*_notes(records, overall), *_derived(len(records) - len(measured)), *_calibration(credences)]
+    derived = _derived(len(records) - len(measured))
+    notes = [
+        *_notes(records),
+        *_wrong(measured, overall),
+        *_cost(records),
+        *derived,
+        *_calibration(credences),
+    ]
     below = wrapped(" · ".join(notes), width)
     return [text(line) for line in above], [text(line) for line in below]
 
@@ -56,7 +63,7 @@ def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
     return [f"{registered} registered", f"{verdicts.total()} judged", *of_each, f"{pending} pending"]
 
 
-def _notes(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]:
+def _notes(records: Sequence[Record]) -> list[str]:
     standings = Counter(record.standing for record in records)
     exploratory = standings["exploratory"]
     imported = sum("imported" in record.flags for record in records)
@@ -65,7 +72,7 @@ def _notes(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]
     notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
     notes += [f"{imported} imported"] if imported else []
     notes += [f"{excluded} repeat{'s' * (excluded != 1)} excluded"] if excluded else []
-    return [*notes, *_wrong(records, overall), *_cost(records)]
+    return notes
 
 
 def _derived(count: int) -> list[str]:

@@ -246,6 +246,86 @@ def test_a_claim_that_is_measured_again_after_five_edits_of_its_subject_has_one_
     assert "1 registered · 1 judged · 1 supported" in output
 
 
+class TestNextSeries:
+    """The values are scripted: all within the bounds of what can be read, or one that is not."""
+
+    FINE = (1.0, 1.1, 0.9)
+
+    @pytest.fixture
+    def study(self, registered) -> RealStudy:
+        table = experiment("work", "bounds = { t = [0, 60] }", fixture="scripted")
+        return registered(table, claim("quick", "work"), values={"t": [1.0, 1.1, 99.0]})
+
+    def test_an_impossible_reading_leaves_it_to_the_next_series_that_has_to_be_asked_for(self, study):
+        first = judged(study, "--prereg-record")[1]["quick"]
+        study.write("values.json", json.dumps({"t": self.FINE}))
+        assert judged(study)[1]["quick"] == {**first, "recorded": "inconclusive"}
+        assert len(study.seen("began")) == 3
+
+        status, records, output = judged(study, "--prereg-fresh")
+
+        found = records["quick"]
+        assert (first["verdict"], first["reason"]) == ("inconclusive", "instrument")
+        assert (found["verdict"], found["series"], found["standing"]) == ("supported", 2, "confirmatory")
+        assert (status, found["changed"]) == (1, True)
+        assert "CHANGED inconclusive → supported" in output
+
+    def test_what_a_third_says_is_a_replication(self, study):
+        judged(study)
+        study.write("values.json", json.dumps({"t": self.FINE}))
+        judged(study, "--prereg-fresh")
+        study.write("values.json", json.dumps({"t": (3.0, 3.1, 3.2)}))
+
+        status, records, output = judged(study, "--prereg-fresh")
+
+        assert (status, records["quick"]["verdict"], records["quick"]["series"]) == (0, "supported", 2)
+        assert "series 3, a replication:" in output
+
+
+class TestLaterArms:
+    ARMS = "[experiments.work.arms]\nnew = {}\n"
+    VALUES = dict.fromkeys(("new", "late"), (1.0, 1.1, 0.9))
+
+    def test_an_arm_that_came_later_gets_a_series_of_its_own(self, registered):
+        table = experiment("work", self.ARMS, fixture="scripted")
+        study = registered(table, claim("quick", "work", 'arm = "new"'), values=self.VALUES)
+        first = judged(study, "--prereg-record")[1]["quick"]
+        text = (study.path / "predictions.toml").read_text()
+        more = claim("late", "work", 'arm = "late"')
+        study.write("predictions.toml", text.replace("new = {}\n", "new = {}\nlate = {}\n") + "\n" + more)
+        study.register()
+
+        _, records, output = judged(study, "--prereg-verify")
+        assert records["late"]["status"] == "pending"
+        assert 'pending: series 1 has no arm "late"' in output
+
+        status, records, _ = judged(study)
+
+        assert (status, records["late"]["verdict"], records["late"]["series"]) == (0, "supported", 2)
+        assert records["quick"] == {**first, "recorded": "supported"}
+        assert judged(study)[1] == records
+
+    def test_an_open_series_goes_on_without_it(self, registered):
+        table = experiment("work", self.ARMS, fixture="scripted")
+        values = {**self.VALUES, "stop_at": 3}
+        study = registered(table, claim("quick", "work", 'arm = "new"'), values=values)
+        process = study.start()
+        wait_until(lambda: len(study.seen("began")) == 3, what="the third repeat")
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+        study.write("values.json", json.dumps(self.VALUES))
+        text = (study.path / "predictions.toml").read_text()
+        more = claim("late", "work", 'arm = "late"')
+        study.write("predictions.toml", text.replace("new = {}\n", "new = {}\nlate = {}\n") + "\n" + more)
+        study.register()
+
+        records = judged(study)[1]
+
+        assert (records["quick"]["verdict"], records["late"]["status"]) == ("supported", "pending")
+        assert "surplus repeats" not in records["quick"]["flags"]
+        assert judged(study)[1]["late"]["series"] == 2
+
+
 class TestOrder:
     def test_what_is_required_and_what_calibrates_is_measured_first_wherever_it_stands(self, registered):
         study = registered(

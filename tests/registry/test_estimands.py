@@ -238,6 +238,11 @@ def test_a_stopping_rule_is_one_of_two(plan: str) -> None:
     assert "or { max = 30, stopping" in only(predicted().replace("repeats = 7", f"repeats = {{ {plan} }}", 1))
 
 
+@pytest.mark.parametrize("plan", ['looks = "abc"', 'max = "abc", stopping = "anytime"'])
+def test_a_stopping_rule_that_cannot_be_read_is_told_once(plan: str) -> None:
+    assert '"abc"' in only(predicted().replace("repeats = 7", f"repeats = {{ {plan} }}", 1))
+
+
 def test_every_combination_is_accepted_or_refused_with_a_reason_and_a_remedy() -> None:
     found = list(combinations())
     assert len({(each.estimand, each.pairing, each.early) for each in found}) == len(found)

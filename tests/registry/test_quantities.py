@@ -56,6 +56,8 @@ def test_the_metrics_of_a_quantity_are_sorted_and_leave_completed_out() -> None:
         ("aaa + bbb", "PR007", 'unknown metrics "aaa" and "bbb"'),
         ("x * constants.bussy", "PR007", 'unknown constant "bussy"; did you mean "busy"?'),
         ("qantile(x, 0.5)", "PR020", 'unknown function "qantile"; did you mean "quantile"?'),
+        ("x / 0", "PR020", "divides by zero"),
+        ("x + 1 / -0.0", "PR020", "divides by zero"),
         ("log(x, 2)", "PR020", '"log" takes 1 argument(s), not 2'),
         ("quantile(x, y)", "PR020", "a number from 0 to 1"),
         ("quantile(x, 99)", "PR020", "a number from 0 to 1"),

@@ -196,6 +196,7 @@ class TestGuards:
             (DEMANDS + '\nfollows = "b"', 'PR005: prediction "a" is a guard, which is judged anew in any case'),
             ('on-inconclusive = "pass"', 'PR005: prediction "a" has "on-inconclusive", which only a guard'),
             ('follows = "g"', 'PR005: prediction "a": "follows" names guard "g"; only a claim stays inconclusive'),
+            ('requires = ["g"]', 'PR005: prediction "a": "requires" names guard "g"; a claim is decided once, a guard'),
         ],
     )  # fmt: skip
     def test_what_a_guard_lacks_or_only_a_guard_has_is_told(self, lines: str, message: str) -> None:
@@ -219,7 +220,9 @@ class TestGuards:
         lines = 'kind = "guard"\nexpected = 0.9\ndetect = 0.5'
         text = claims(head=self.SUBJECT, a=lines).replace('"< 1 s"', '"> 0.7"')
         text = text.replace('quantity = "t_gen"', 'successes = "tokens"\ntrials = "tokens"')
-        assert [message[:48] for message in told(text)] == ['PR004: prediction "a" is a guard and lacks "cv":']
+        assert [message[:48] for message in told(text)] == [
+            'PR004: prediction "a" is a guard and lacks "cv":'
+        ]
 
     def test_neither_a_formula_nor_a_conjunction_guards(self) -> None:
         rest = (

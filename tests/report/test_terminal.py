@@ -216,6 +216,7 @@ def test_a_model_is_no_hit_for_anybody():
     above, below = scoreboard([judged(), judged("derived")], 140, unmeasured={"derived"})
     assert "2 registered · 1 judged · 1 supported" in above[0]
     assert "1 of a model or an identity, not counted" in below[0]
+    assert "about 0.025 wrong by chance" in below[0]
 
 
 def test_a_verdict_at_a_look_says_which_and_misses_no_repeat():
