@@ -133,16 +133,17 @@ def experiment_of(study: Study, name: str) -> Experiment:
     raise UsageError(Problem(code="PR007", message=f"there is no experiment {quoted(name)}{hint}"))
 
 
-def prediction_of(study: Study, name: str) -> Prediction:
-    """Return the prediction of that id.
+def predictions_of(study: Study, name: str) -> list[Prediction]:
+    """Return the prediction of that id, or all that the for-each table of that name makes.
 
     Raises:
         UsageError: PR007, if there is none.
     """
     from pytest_prereg.registry.refusals import quoted, suggestion  # noqa: PLC0415
+    from pytest_prereg.registry.uses import named  # noqa: PLC0415
 
-    if name in study.predictions:
-        return study.predictions[name]
+    if ids := named(name, study.predictions):
+        return [study.predictions[one] for one in ids]
     hint = suggestion(name, study.predictions, "there are")
     raise UsageError(Problem(code="PR007", message=f"there is no prediction {quoted(name)}{hint}"))
 
@@ -232,7 +233,10 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
         raise click.UsageError("name predictions, or --experiment")
     if not reason.strip():
         raise click.UsageError("--reason is empty")
-    chosen = names or registration.changed_of(study, experiment_of(study, experiment or ""))
+    if names:
+        chosen = registration.changed_under(study, names)
+    else:
+        chosen = registration.changed_of(study, experiment_of(study, experiment or ""))
     registration.amend_registered(study, chosen, reason)
     for name in chosen:
         say(f"amended  {name}")
@@ -271,14 +275,16 @@ def power(
     from pytest_prereg.report.power import outlook, samples_line  # noqa: PLC0415
 
     study = load(file)
-    prediction = prediction_of(study, name)
+    predictions = predictions_of(study, name)
     if not all(math.isfinite(each) for each in (*values, cv, sd, *inner.values()) if each is not None):
         raise click.UsageError("a value or a spread is a finite number")
     given = {key: value for key, value in inner.items() if value is not None}
     if given and len(given) < len(inner):
         raise click.UsageError("--run-cost, --sample-cost, --run-sd and --sample-sd belong together")
-    for line in outlook(study, prediction, values=values, repeats=repeats, cv=cv, sd=sd, width=_width()):
-        say(line)
+    for number, one in enumerate(predictions):
+        lines = outlook(study, one, values=values, repeats=repeats, cv=cv, sd=sd, width=_width())
+        for line in _apart(lines, number):
+            say(line)
     if given:
         say(samples_line(**given))
 
@@ -292,13 +298,20 @@ def explain(name: str, file: Path | None) -> None:
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
 
     study = load(file)
-    prediction = prediction_of(study, name)
-    assessment = StudyState(study).assess(prediction)
-    tell(assessment.problems)
-    for line in explanation_lines(assessment, study, _width()):
-        say(line)
-    if assessment.problems:
+    predictions = predictions_of(study, name)
+    state = StudyState(study)
+    assessments = [state.assess(one) for one in predictions]
+    for number, assessment in enumerate(assessments):
+        tell(assessment.problems)
+        for line in _apart(explanation_lines(assessment, study, _width()), number):
+            say(line)
+    if any(assessment.problems for assessment in assessments):
         raise SystemExit(_EXIT_ERRORS)
+
+
+def _apart(lines: Iterable[str], number: int) -> list[str]:
+    """Return the lines on one of several predictions, after an empty one from the second on."""
+    return ["", *lines] if number else [*lines]
 
 
 @main.command(name="try", short_help="Run an experiment once, as a pilot.")
@@ -382,15 +395,18 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
     head, dirty = head_of(study)
     path = import_file(study, fed, source, predictions=bound, arm=arm, form=format_, head=head, dirty=dirty)
     say(f"kept in {shown(path)}")
-    for line in imported_lines(fed, *series_of(study, fed, path)):
+    found, series, was_decided = series_of(study, fed, path)
+    for line in imported_lines(fed, found, series, was_decided=was_decided):
         say(line)
 
 
-def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series]:
-    """Return a session file of the experiment as read, and the series that it belongs to."""
-    from pytest_prereg.evidence.series import assemble  # noqa: PLC0415
-    from pytest_prereg.evidence.sessions import read_study_evidence  # noqa: PLC0415
+def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series, bool]:
+    """Return a session file as read, its series, and whether that was complete without it."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
 
-    files = read_study_evidence(study)[experiment.id]
+    state = StudyState(study)
+    files = state.files[experiment.id]
     file = next(each for each in files if each.path == path)
-    return file, next(each for each in assemble(experiment, files) if path.name in each.sessions)
+    series = next(each for each in state.series[experiment.id] if path.name in each.sessions)
+    before = state.assembled(experiment, [each for each in files if each is not file])
+    return file, series, any(each.complete for each in before if each.number == series.number)

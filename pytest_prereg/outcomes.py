@@ -186,6 +186,7 @@ class StudyRun:
             predicts=assessment.predicts,
             falsifier=assessment.falsifier,
             detail=judgement.detail if judgement else assessment.pending,
+            earlier=version_text(assessment),
             wants=assessment.prediction.quantity.text if assessment.prediction.members else "",
         )
 
@@ -228,6 +229,18 @@ class StudyRun:
 
 def _because(judgement: Judgement) -> str:
     return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
+
+
+def version_text(assessment: Assessment) -> str:
+    """Which version of its subject a guard is judged for, and what it said of another one last.
+
+    ``version 3, supported before``; nothing where there is no other.
+    """
+    subjects = list(dict.fromkeys(one.subject for one in assessment.history))
+    others = [one for one in assessment.history if one.subject != assessment.subject]
+    if not others or assessment.subject not in subjects:
+        return ""
+    return f"version {subjects.index(assessment.subject) + 1}, {others[-1].verdict} before"
 
 
 def why_exploratory(assessment: Assessment) -> str:

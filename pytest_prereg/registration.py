@@ -33,7 +33,7 @@ from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.units import check_units, registered_unit
-from pytest_prereg.registry.uses import arms_of
+from pytest_prereg.registry.uses import arms_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -281,6 +281,17 @@ def changed_of(study: Study, experiment: Experiment) -> list[str]:
         message = f"no registered prediction of {quoted(experiment.id)} has changed"
         raise StudyError(Problem(code="PR105", path=str(study.path), message=message))
     return names
+
+
+def changed_under(study: Study, names: Iterable[str]) -> list[str]:
+    """Return the ids that names stand for: of a for-each table those that are no longer what was registered.
+
+    A name of which nothing has changed is returned as all that it stands for; one that is unknown as it is.
+    """
+    changed = plan_registration(study, read_lock(study.lock_path)).changed
+    stood_for = ((name, named(name, study.predictions)) for name in names)
+    chosen = ([one for one in ids if one in changed] or ids or (name,) for name, ids in stood_for)
+    return list(dict.fromkeys(one for several in chosen for one in several))
 
 
 def bound_predictions(study: Study, experiment: Experiment) -> dict[str, str]:

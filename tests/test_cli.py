@@ -282,6 +282,29 @@ class TestAmend:
         said = run("amend", "--experiment", "runs", "--reason", "more").stdout
         assert "amended  faster\namended  short\n" in said
 
+    def test_a_for_each_table_stands_for_all_that_it_makes(self, repository):
+        table = SECOND.replace("short]", "fe]").replace("quantity ", 'for-each = "cols"\nquantity ')
+        swept = STUDY.replace("[experiments.runs.arms]", "sweep = { cols = [1, 2] }\n[experiments.runs.arms]")
+        swept = swept.partition("[predictions.faster]")[0]
+        repository.write("predictions.toml", swept + table)
+        run("lock")
+        for command in ("power", "explain"):
+            said = run(command, "fe").stdout
+            assert said.index("fe[cols=1]") < said.index("\n\nfe[cols=2]" if command == "explain" else "\n\n")
+        assert "PR105" in run("amend", "fe", "--reason", "x", code=1).stderr
+
+        repository.write(
+            "predictions.toml", (swept + table).replace("[1, 2]", "[1, 2, 4]").replace("3 s", "4 s")
+        )
+        run("lock", code=1)
+        said = run("amend", "fe", "--reason", "looser").stdout
+
+        assert "amended  fe[cols=1]\namended  fe[cols=2]\n" in said
+        assert "cols=4" not in said
+        assert set(read_lock(Path("predictions.lock")).predictions) == {"fe[cols=1]", "fe[cols=2]"}
+        run("lock")
+        assert "fe[cols=4]" in read_lock(Path("predictions.lock")).predictions
+
     def test_an_amendment_meets_the_same_checks_as_a_registration(self, study):
         run("lock")
         before = Path("predictions.lock").read_text()

@@ -65,7 +65,7 @@ class StudyState:
         """Read all evidence of the study from disk."""
         self.files = read_study_evidence(self.study)
         self.series = {
-            name: self._assembled(experiment, self.files.get(name, []))
+            name: self.assembled(experiment, self.files.get(name, []))
             for name, experiment in self.study.experiments.items()
         }
         self.broken = self._broken()
@@ -77,7 +77,7 @@ class StudyState:
         for derived in ("amended", "bases", "earlier", "family", "orders"):
             self.__dict__.pop(derived, None)
 
-    def _assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
+    def assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
         """All series of an experiment; one that a stopping rule ends early is complete from there on."""
         several = assemble(experiment, files)
         if experiment.stopping is None:
@@ -92,7 +92,7 @@ class StudyState:
         paths = session_paths(self.study.evidence_folder, {experiment.id})
         files = [read_session(path) for path in paths if path.parent.name == experiment.id]
         own = [file for file in files if file.header is None or file.header.study == self.study.id]
-        return any(one.number == number and one.complete for one in self._assembled(experiment, own))
+        return any(one.number == number and one.complete for one in self.assembled(experiment, own))
 
     @cached_property
     def bases(self) -> dict[str, Basis | None]:

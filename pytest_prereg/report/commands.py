@@ -180,13 +180,24 @@ def whole_text(planned: Mapping[str, int], seconds: float) -> str:
     return f"{count} repeats would take about {duration_text(seconds)}"
 
 
-def imported_lines(experiment: Experiment, file: SessionFile, series: Series) -> list[str]:
-    """Return what an import brought, what its series still wants, and the next command."""
+def imported_lines(
+    experiment: Experiment, file: SessionFile, series: Series, *, was_decided: bool = False
+) -> list[str]:
+    """Return what an import brought, what its series still wants, and the next command.
+
+    Args:
+        experiment: What was imported.
+        file: The session file that it became.
+        series: The one that this belongs to; one that a stopping rule ended wants nothing.
+        was_decided: Whether the series was complete without the file.
+    """
     brought = Counter(attempt.arm for attempt in file.attempts)
-    wanting = dict(_wanting(experiment, series))
+    wanting = {} if series.complete else dict(_wanting(experiment, series))
     lines = [f"imported {_arms(brought)} of {experiment.id} into series {series.number}"]
     lines.extend(_taken_for_granted(experiment, file))
-    if series.surplus:
+    if was_decided:
+        lines.append(f"series {series.number} was decided before: these are surplus, kept, and left out")
+    elif series.surplus:
         lines.append(f"{series.surplus} more than registered: kept, and left out")
     if not wanting:
         return [*lines, "next:  pytest --prereg-verify --prereg-record"]

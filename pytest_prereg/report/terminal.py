@@ -43,6 +43,8 @@ class Shown(msgspec.Struct, kw_only=True, frozen=True):
     falsifier: Region
     detail: str | None = None
     """Why it is inconclusive or pending, or when it was decided."""
+    earlier: str = ""
+    """Of a guard what was said of other versions, in a few words."""
     wants: str = ""
     """What is predicted, where that is no region: ``all of a and b``."""
 
@@ -120,6 +122,8 @@ def _words(shown: Shown) -> Iterator[str]:
         yield shown.detail or ""
     if record.standing != "confirmatory":
         yield record.standing if record.order == "registered" else f"{record.standing}: {record.order}"
+    if shown.earlier:
+        yield shown.earlier
     yield from record.flags
 
 

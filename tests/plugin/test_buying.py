@@ -167,6 +167,7 @@ class TestGuards:
 
         status, records, _ = judged(study, "--prereg-record")
         assert (status, records["stays-quick"]["verdict"]) == (1, "refuted")
+        assert "before" not in judged(study, "--prereg-verify")[2]
         assert len(study.seen("began")) == 10
 
         status, records, output = judged(study)
@@ -179,21 +180,23 @@ class TestGuards:
         study = self.study(registered, "1")
         assert judged(study, "--prereg-record")[0] == 0
         study.write("kernel.txt", "3")
-        status, records, _ = judged(study, "--prereg-record")
+        status, records, output = judged(study, "--prereg-record")
         assert (status, records["stays-quick"]["verdict"], records["stays-quick"]["series"]) == (
             1,
             "refuted",
             2,
         )
+        assert "version 2, supported before" in " ".join(output.split())
 
         study.write("kernel.txt", "1")
-        status, records, _ = judged(study)
+        status, records, output = judged(study)
 
         assert (status, records["stays-quick"]["verdict"], records["stays-quick"]["series"]) == (
             0,
             "supported",
             1,
         )
+        assert "version 1, refuted before" in " ".join(output.split())
         assert len(study.seen("began")) == 15
 
     def test_without_measuring_a_new_version_is_pending(self, registered):

@@ -41,11 +41,11 @@ def claim(name: str, on: str, *lines: str) -> str:
 class Imported(Project):
     """A study that is fed by import, registered and committed."""
 
-    def take(self, name: str, values: Sequence[float], machine: str = "") -> None:
-        """Imports one repeat for each value."""
+    def take(self, name: str, values: Sequence[float], machine: str = "") -> str:
+        """Imports one repeat for each value; returns what is said."""
         lines = (f"{index},t,{value},s,{machine}\n" for index, value in enumerate(values, 1))
         self.write(f"{name}.csv", "repeat,metric,value,unit,machine\n" + "".join(lines))
-        self.done("import", f"{name}.csv", "--experiment", name)
+        return self.done("import", f"{name}.csv", "--experiment", name)
 
 
 @pytest.fixture
@@ -352,6 +352,15 @@ class TestLooks:
         found = records(project)["is-a"]
 
         assert (found["verdict"], found["n"], found["planned"]) == ("supported", 3, 6)
+
+    def test_an_import_that_came_after_that_look_is_told_that_it_counts_for_nothing(self, project):
+        assert "series 1 still wants 5 repeats" in project.take("a", FAST[:1])
+        assert "still wants" not in project.take("a", FAST[1:3])
+        said = project.take("a", SLOW[:2])
+
+        assert "series 1 was decided before: these are surplus, kept, and left out" in said
+        assert "still wants" not in said
+        assert said.endswith("next:  pytest --prereg-verify --prereg-record\n")
 
     def test_what_may_be_wrong_is_counted_over_all_looks(self, project, judge):
         project.take("a", FAST[:3])

@@ -154,6 +154,7 @@ class TestImportedLines:
         series = Some(
             number=2,
             surplus=0,
+            complete=False,
             planned={"old": planned, "new": planned},
             repeats=[Some(arm=arm) for arm in arms],
         )
