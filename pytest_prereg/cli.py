@@ -393,11 +393,29 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
     bound = registration.bound_predictions(study, fed)
     tell(registration.uncommitted(study, bound))
     head, dirty = head_of(study)
-    path = import_file(study, fed, source, predictions=bound, arm=arm, form=format_, head=head, dirty=dirty)
+    path = import_file(
+        study,
+        fed,
+        source,
+        predictions=bound,
+        arm=arm,
+        form=format_,
+        head=head,
+        dirty=dirty,
+        closed=_closed(study, fed),
+    )
     say(f"kept in {shown(path)}")
     found, series, was_decided = series_of(study, fed, path)
     for line in imported_lines(fed, found, series, was_decided=was_decided):
         say(line)
+
+
+def _closed(study: Study, experiment: Experiment) -> list[int]:
+    """Return the series that were begun without a number of repeats and have all that they were begun for."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    several = StudyState(study).series[experiment.id]
+    return [one.number for one in several if one.complete and one.planned is None]
 
 
 def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series, bool]:

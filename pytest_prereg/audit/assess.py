@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.committed import check_committed, committed_lock
-from pytest_prereg.audit.deciding import Basis
+from pytest_prereg.audit.deciding import Basis, lacking
 from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
@@ -80,12 +80,18 @@ class StudyState:
     def assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
         """All series of an experiment; one that a stopping rule ends early is complete from there on."""
         several = assemble(experiment, files)
-        if experiment.stopping is None:
-            return several
         return [one if one.complete else self._ended(experiment, one) for one in several]
 
     def _ended(self, experiment: Experiment, series: Series) -> Series:
-        return replace(series, complete=is_decided(self, experiment, series))
+        if series.planned is None:
+            return replace(series, complete=self._has_its_arms(series))
+        ended = experiment.stopping is not None and is_decided(self, experiment, series)
+        return replace(series, complete=ended)
+
+    def _has_its_arms(self, series: Series) -> bool:
+        """Whether all is there that a series without a registered n was begun for: arms may come later."""
+        bound = [one for one in self.study.predictions.values() if self.binds(series, one)]
+        return bool(bound) and not any(lacking(self, one, series) for one in bound)
 
     def is_enough(self, experiment: Experiment, number: int) -> bool:
         """Whether a series that is being measured is at its end, from what its files say at this moment."""

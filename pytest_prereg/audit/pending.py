@@ -25,6 +25,9 @@ def why_pending(state: StudyState, prediction: Prediction) -> str:
 def _missing(state: StudyState, prediction: Prediction, name: str) -> str:
     experiment = state.study.experiments[name]
     begun = _begun(state, prediction, name)
+    if begun and begun[-1].planned is None:
+        wanting = {*experiment.arms} - {one.arm for one in begun[-1].repeats}
+        return f"series {begun[-1].number} still wants arm {listed(sorted(wanting))}"
     if begun:
         planned = sum((begun[-1].planned or {}).values())
         most = "at most " if experiment.stopping is not None else ""

@@ -19,7 +19,7 @@ from pytest_prereg.evidence.writing import write_session
 from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.evidence.files import Attempt, SessionFile
@@ -43,6 +43,7 @@ def import_file(
     form: Form | None = None,
     head: str | None = None,
     dirty: bool | None = None,
+    closed: Collection[int] = (),
 ) -> Path:
     """Write what the file at ``path`` holds as a session file with origin ``imported``, and return that.
 
@@ -58,6 +59,7 @@ def import_file(
         form: ``csv`` or ``json``, where the file's name doesn't say it.
         head: commit at HEAD.
         dirty: whether the work tree differs from it.
+        closed: numbers of series that take in nothing more, whatever arms they lack.
 
     Raises:
         EvidenceError: the file, or its place among the evidence, is wrong; then nothing was written.
@@ -69,7 +71,8 @@ def import_file(
         rows = import_rows(path, experiment, arm, form=form)
         _refuse_second_import(rows, files, path)
         every_series = assemble(experiment, files)
-        series = _target(rows.repeats, every_series, experiment, predictions, path)
+        able = [one for one in every_series if one.number not in closed]
+        series = _target(rows.repeats, able, experiment, predictions, path)
         header = Header(
             version=FORMAT_VERSION,
             study=study.id,

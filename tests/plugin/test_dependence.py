@@ -171,6 +171,33 @@ class TestSuccessors:
         assert records(project)["again"]["series"] == 2
 
 
+def test_an_arm_that_came_later_reopens_nothing_where_no_number_is_registered(registered, judge, records):
+    table = '[experiments.a]\nmetrics = { t = "s" }\n[experiments.a.arms]\nnew = {}\n'
+    project = registered(table, claim("is-new", "a", 'arm = "new"'))
+    rows = "arm,repeat,metric,value,unit\n"
+    project.write("new.csv", rows + "".join(f"new,{i},t,{value},s\n" for i, value in enumerate(FAST)))
+    project.done("import", "new.csv", "--experiment", "a")
+    judge(project, "--prereg-record")
+    project.commit("Record")
+    project.edit("predictions.toml", "new = {}\n", "new = {}\nlate = {}\n")
+    project.edit("predictions.toml", "[predictions.", claim("late", "a", 'arm = "late"') + "[predictions.")
+    project.done("lock")
+    project.commit("Register")
+
+    judge(project).assert_outcomes(passed=1)
+    project.write(
+        "late.csv", rows + "".join(f"late,{i},t,{value + 0.01},s\n" for i, value in enumerate(FAST))
+    )
+    assert "into series 2" in project.done("import", "late.csv", "--experiment", "a")
+    judge(project, "-rs").stdout.fnmatch_lines(['*pending: series 2 still wants arm "new"'])
+    project.edit("new.csv", "1.01", "1.02")
+    project.done("import", "new.csv", "--experiment", "a")
+    late = records(project)["late"]
+
+    assert (late["verdict"], late["standing"], late["series"]) == ("supported", "confirmatory", 2)
+    assert records(project)["is-new"]["series"] == 1
+
+
 class TestInstruments:
     CLOCK = '[instruments.clock]\ncalibrated-by = ["true-clock"]\n'
     READ = '{ unit = "s", instrument = "clock" }'
