@@ -90,7 +90,10 @@ class StudyState:
 
     def _has_its_arms(self, series: Series) -> bool:
         """Whether all is there that a series without a registered n was begun for: arms may come later."""
-        bound = [one for one in self.study.predictions.values() if self.binds(series, one)]
+        known = self.study.predictions
+        bound = [
+            known[name] for name in series.predictions if name in known and self.binds(series, known[name])
+        ]
         return bool(bound) and not any(lacking(self, one, series) for one in bound)
 
     def is_enough(self, experiment: Experiment, number: int) -> bool:

@@ -562,6 +562,22 @@ class TestNextSeries:
         assert "second series" in found["both"]["flags"]
         assert "second series" not in found["is-b"]["flags"]
 
+    def test_a_member_of_a_family_has_it_too(self, registered, records, judge):
+        tables = (experiment("a", self.ARMS), self.RATIO, experiment("b"), claim("is-b", "b"))
+        project = registered(*tables, study=TestFamily.STUDY)
+        project.take("b", FAST)
+        self.take(project, 1.0, machines="AB")
+        judge(project, "--prereg-record")
+        assert records(project)["is-a"]["reason"] == "scope"
+        self.take(project, 1.0)
+
+        found = records(project)
+
+        assert found.each("verdict") == {"is-a": "supported", "is-b": "supported"}
+        assert found.each("changed") == {"is-a": True, "is-b": False}
+        judge(project, "--prereg-record")
+        judge(project, "--prereg-locked").assert_outcomes(passed=2)
+
     def test_a_successor_does_not_rest_on_the_series_that_decided_its_predecessor(self, registered, records):
         again = claim("again", "a", 'contrast = "new / old"', 'follows = "is-a"').replace("2 s", "2")
         project = registered(experiment("a", self.ARMS), self.RATIO, again)
