@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
+from pytest_prereg.evidence.model import Series
 from pytest_prereg.judge.conjunctions import judge_all
 from pytest_prereg.judge.finders import find
+from pytest_prereg.judge.findings import Doubt
 from pytest_prereg.judge.instruments import UNSTATED, are_unstated
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.judge.obstacles import against, first_of, losses, obstacles_to
+from pytest_prereg.judge.obstacles import against, failures, first_of, losses, obstacles_to
 from pytest_prereg.judge.question import asked
 from pytest_prereg.judge.samples import SET_ASIDE, read_sample
 from pytest_prereg.judge.stopping import faults_seen_at
+from pytest_prereg.registry.model import Experiment, Prediction
+from pytest_prereg.registry.regions import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_prereg.evidence.model import RecordedRepeat, Series
+    from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.judge.exclusions import Choice
-    from pytest_prereg.judge.findings import Doubt, Finding
+    from pytest_prereg.judge.findings import Finding
     from pytest_prereg.judge.question import Question
     from pytest_prereg.judge.samples import Reading, Sample
     from pytest_prereg.judge.stopping import Look
-    from pytest_prereg.registry.model import Arm, Experiment, Prediction
-    from pytest_prereg.registry.regions import Region
+    from pytest_prereg.registry.model import Arm
 
 
-class Case(NamedTuple):
+_TASK_FAILED, _INCONCLUSIVE = Reason.TASK_FAILED, Verdict.INCONCLUSIVE
+
+
+class Case(msgspec.Struct, frozen=True, gc=False):
     """A prediction, the series that it is judged from, and what is known against a verdict from outside."""
 
     prediction: Prediction
@@ -72,9 +78,12 @@ def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: 
     series = case.series
     planned = _planned(question, series)
     n = look.n or planned or len(repeats) // len(question.arms)
-    doubts = [*case.obstacles, *obstacles_to(question, repeats, faults_seen_at(look, series.faults), n)]
+    doubts = obstacles_to(question, repeats, faults_seen_at(look, series.faults), n)
+    if case.obstacles:
+        doubts[:0] = case.obstacles
     set_aside: tuple[str, ...] = ()
     if len(sample.kept) < len(repeats):
+        doubts += failures(question, repeats)
         doubts += losses(sample, case.experiment.table.max_excluded)
         set_aside = tuple([repeat.id for repeat in repeats if repeat.outcome in SET_ASIDE])
     if series.origin == "measured" and are_unstated(question.metrics, repeats):
@@ -110,10 +119,10 @@ def _judgement(
     if finding.doubt is not None:
         doubts.append(finding.doubt)
     reason, detail = (first_of(doubts) if doubts else None) or (None, finding.note)
-    hidden = reason is Reason.TASK_FAILED  # an interval of the survivors would say what the failures do not
+    hidden = reason is _TASK_FAILED  # an interval of the survivors would say what the failures do not
     return Judgement(
         prediction=question.prediction,
-        verdict=finding.verdict if reason is None else Verdict.INCONCLUSIVE,
+        verdict=finding.verdict if reason is None else _INCONCLUSIVE,
         reason=reason,
         detail=detail,
         estimate=None if hidden else finding.estimate,
@@ -161,7 +170,7 @@ def _point(case: Case, arms: tuple[str, ...]) -> Case:
         reduction=None,
         statistic="geometric-mean" if is_ratio else "mean",
     )
-    return case._replace(prediction=at_point, obstacles=(), questions=len(prediction.points))
+    return replace(case, prediction=at_point, obstacles=(), questions=len(prediction.points))
 
 
 def _name(prediction: Prediction, arm: Arm) -> str:

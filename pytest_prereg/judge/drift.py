@@ -65,7 +65,7 @@ def _tested(values: Sequence[float]) -> tuple[int, float]:
         seen.insert(place, value)
         rises += place
     ties = () if len(set(seen)) == n else _ties(seen)
-    score = 2 * rises - _unequal_pairs(n, ties)
+    score = 2 * rises - (_unequal_pairs(n, ties) if ties else n * (n - 1) // 2)
     p = _tails(n, ties)[abs(score)] if n <= _EXACT_TO else _normal_p(abs(score), n, ties)
     return score, p
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from math import floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.regions import contains
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 
 APPROXIMATE = "approximate"
 ASSUMES_NORMAL = "assumes normal"
+_SUPPORTED, _REFUTED, _INCONCLUSIVE = Verdict  # before Python 3.12, Verdict.SUPPORTED is a slow search
+_STRADDLES = Reason.STRADDLES
+_LEAST, _FEWEST, _MOST = 1e-7, 1e14, 1e15
+"""Least value whose power of ten is exact, and between which numbers have fifteen digits."""
+_POWERS = [10.0**exponent for exponent in range(23)]
+_ROUNDING = 1.5 * 2.0**52
+"""Added to a number of fifteen digits, it leaves no place for a fraction."""
+_NEAR = 0.4
 Doubt = tuple[Reason, str]
 """Why a verdict is inconclusive, and one line on it for people."""
 
@@ -68,15 +78,15 @@ def conclude(
     """
     low, high = rounded(interval.low), rounded(interval.high)
     verdict = place(question, low, high)
-    if doubt is None and verdict is Verdict.INCONCLUSIVE and short is not None:
+    if doubt is None and verdict is _INCONCLUSIVE and short is not None:
         doubt = short()
     if doubt is None and drift is not None and not all_inside(question, verdict, drift.least, drift.greatest):
         doubt = Reason.DRIFT, drift.trend.describe()
-    if doubt is None and verdict is Verdict.INCONCLUSIVE:
+    if doubt is None and verdict is _INCONCLUSIVE:
         doubt = straddled(question, low, high)
-    return msgspec.structs.replace(
+    return replace(
         blank,
-        verdict=verdict if doubt is None else Verdict.INCONCLUSIVE,
+        verdict=verdict if doubt is None else _INCONCLUSIVE,
         doubt=doubt,
         estimate=rounded(interval.estimate) if math.isfinite(interval.estimate) else None,
         interval=(low, high),
@@ -87,10 +97,10 @@ def conclude(
 def place(question: Question, low: float, high: float) -> Verdict:
     """Where the interval lies; ``INCONCLUSIVE`` if neither region holds the whole of it."""
     if contains(question.predicts, low, high):
-        return Verdict.SUPPORTED
+        return _SUPPORTED
     if contains(question.falsifier, low, high):
-        return Verdict.REFUTED
-    return Verdict.INCONCLUSIVE
+        return _REFUTED
+    return _INCONCLUSIVE
 
 
 def all_inside(question: Question, verdict: Verdict, least: float, greatest: float) -> bool:
@@ -101,12 +111,11 @@ def all_inside(question: Question, verdict: Verdict, least: float, greatest: flo
 def straddled(question: Question, low: float, high: float) -> Doubt:
     """Which edges the interval straddles, or between which it lies."""
     ends = question.edges
-    inside = [number(end) for end in ends if low <= end <= high]
-    if inside:
-        return Reason.STRADDLES, f"straddles {inside[0]}" + (f" to {inside[-1]}" if len(inside) > 1 else "")
+    if inside := [number(end) for end in ends if low <= end <= high]:
+        return _STRADDLES, f"straddles {inside[0]}" + (f" to {inside[-1]}" if len(inside) > 1 else "")
     below = max((end for end in ends if end < low), default=-math.inf)
     above = min((end for end in ends if end > high), default=math.inf)
-    return Reason.STRADDLES, f"lies between {number(below)} and {number(above)}, in neither region"
+    return _STRADDLES, f"lies between {number(below)} and {number(above)}, in neither region"
 
 
 def too_few(needed: int, n: int, noun: str = "repeat", condition: str = "") -> Doubt:
@@ -115,7 +124,19 @@ def too_few(needed: int, n: int, noun: str = "repeat", condition: str = "") -> D
 
 
 def rounded(value: float) -> float:
-    """``value`` at 15 significant digits, so that the same evidence gives the same record everywhere."""
+    """``value`` at 15 significant digits, so that the same evidence gives the same record everywhere.
+
+    It is ``float(f"{value:.15g}")``, in most cases without the text. Times a power of ten the value is off by
+    a sixteenth at most, so a whole number nearer than 0.4 is the nearest one; number and power are exact, and
+    IEEE 754 divides them as it reads the decimal.
+    """
+    size = abs(value)
+    if _LEAST < size < _MOST:
+        power = _POWERS[14 - floor(log10(size))]
+        scaled = value * power
+        whole = (scaled + _ROUNDING) - _ROUNDING
+        if -_NEAR < scaled - whole < _NEAR and _FEWEST < abs(whole) < _MOST:
+            return whole / power
     return float(f"{value:.15g}")
 
 

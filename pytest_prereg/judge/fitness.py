@@ -51,7 +51,7 @@ def _all_of(columns: list[list[Reading]]) -> list[Reading]:
 
 def described(question: Question, blank: Finding, method: str, flags: tuple[str, ...]) -> Finding:
     """``blank`` with the method and flags of its interval, and what was never seen to be cut off."""
-    tail = untested_tail(question, len(blank.repeats))
+    tail = untested_tail(question, len(blank.repeats)) if question.caps else None
     if tail is None:
         return blank if method == blank.method and not flags else replace(blank, method=method, flags=flags)
     flag, note = tail

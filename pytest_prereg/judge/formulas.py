@@ -18,7 +18,7 @@ from pytest_prereg.judge.inputs import parts_of, read_part
 from pytest_prereg.judge.instruments import UNSTATED, are_unstated
 from pytest_prereg.judge.intervals import moments
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
-from pytest_prereg.judge.obstacles import against, first_of, losses, obstacles_to
+from pytest_prereg.judge.obstacles import against, failures, first_of, losses, obstacles_to
 from pytest_prereg.judge.propagation import propagate
 from pytest_prereg.judge.resolution import few_values, too_few_values, widening
 from pytest_prereg.judge.samples import SET_ASIDE
@@ -169,7 +169,8 @@ def _are_unstated(case: Case) -> bool:
 
 def _obstacles(part: Part) -> Iterator[Doubt]:
     n = part.planned or len(part.repeats) // len(part.arms)
-    return obstacles_to(part.question, part.repeats, part.series.faults, n)
+    yield from obstacles_to(part.question, part.repeats, part.series.faults, n)
+    yield from failures(part.question, part.repeats)
 
 
 def _told(case: Case, part: Part, doubts: Sequence[Doubt]) -> list[Doubt]:

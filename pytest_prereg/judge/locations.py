@@ -63,7 +63,7 @@ def find_location(question: Question, readings: list[Reading]) -> Finding:
         return replace(blank, doubt=doubt)
     runs = runs_of(question, columns)
     located = _locate(question, runs, blank.method)
-    if doubt := _unsettled(question, located, blank.n):
+    if (located.method == HULL or question.anytime) and (doubt := _unsettled(question, located, blank.n)):
         return replace(blank, method=located.method, doubt=doubt)
     blank = described(question, blank, located.method, located.flags)
     doubt = too_coarse(question, runs, columns)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pytest_prereg.judge.question import Question
     from pytest_prereg.judge.samples import Sample
 
-_TASK_FAILED = Outcome.TASK_FAILED
 _RANK = {reason: rank for rank, reason in enumerate(Reason)}
 
 
@@ -50,8 +49,8 @@ def against(judgement: Judgement, doubt: Doubt) -> Judgement:
 
 def obstacles_to(
     question: Question, repeats: Sequence[RecordedRepeat], faults: Sequence[str], n: int
-) -> Iterator[Doubt]:
-    """What keeps these repeats from deciding: impossible readings, machines that differ, faults, failures.
+) -> list[Doubt]:
+    """What keeps these repeats from deciding: impossible readings, machines that differ, faults.
 
     Args:
         question: What is asked of them.
@@ -59,17 +58,22 @@ def obstacles_to(
         faults: A repeat id for each infrastructure fault.
         n: Repeats planned of each arm, the smaller arm's.
     """
+    doubts: list[Doubt] = []
     if question.bounds and (impossibility := impossible(question, repeats)):
-        yield impossibility
+        doubts.append(impossibility)
     if differing := out_of_scope(question, repeats):
-        yield Reason.SCOPE, differing
+        doubts.append((Reason.SCOPE, differing))
     if faults and (count := too_many_faults(faults, question.arms, n)):
         attempts = plural(count, "attempt")
-        yield Reason.INFRASTRUCTURE, f"{attempts} lost to infrastructure, of {n} planned repeats"
-    if question.counts_failures:
-        return
-    failed = [repeat.id for repeat in repeats if repeat.outcome is _TASK_FAILED]
-    if failed:
+        lost = f"{attempts} lost to infrastructure, of {n} planned repeats"
+        doubts.append((Reason.INFRASTRUCTURE, lost))
+    return doubts
+
+
+def failures(question: Question, repeats: Sequence[RecordedRepeat]) -> Iterator[Doubt]:
+    """Why repeats that failed keep the others from deciding: unless they are counted, there are too few."""
+    failed = [repeat.id for repeat in repeats if repeat.outcome is Outcome.TASK_FAILED]
+    if failed and not question.counts_failures:
         detail = f"{plural(len(failed), 'repeat')} failed, first {failed[0]}; none is dropped"
         yield Reason.TASK_FAILED, detail
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -62,8 +63,8 @@ def read_sample(question: Question, repeats: Iterable[RecordedRepeat]) -> Sample
             _read_other(question, repeat, sample)
             continue
         value = repeat.values.get(metric)
-        if type(value) is float and math.isfinite(value * scale):
-            kept.append(Reading(repeat, value * scale, value * scale))
+        if type(value) is float and isfinite(value := value * scale):
+            kept.append(Reading(repeat, value, value))
         else:
             kept.append(_measured(question, repeat))
     return sample

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -97,9 +96,12 @@ def is_final(
 
 def _repeats_of(prediction: Prediction, series: Series) -> list[RecordedRepeat]:
     """Return the settled repeats of the arms used, in run order, without any beyond those planned."""
-    planned = series.planned or {}
-    most = {arm: planned.get(arm, math.inf) for arm in prediction.arms}
-    repeats = [repeat for repeat in series.repeats if repeat.arm in most and repeat.index <= most[repeat.arm]]
+    arms, planned = prediction.arms, series.planned or {}
+    repeats = [
+        repeat
+        for repeat in series.repeats
+        if repeat.arm in arms and repeat.index <= planned.get(repeat.arm, repeat.index)
+    ]
     repeats.sort(key=_position)
     return repeats
 
