@@ -115,7 +115,7 @@ class Contrast(Model, kw_only=True, frozen=True):
 
     operator: Operator
     arms: tuple[str, ...]
-    """As written, left first: two for ``-`` and ``/``. Empty for ``exponent``, which takes all that differ."""
+    """As written, left first: two for ``-`` and ``/``, none for ``exponent``, which takes all that differ."""
     parameter: str | None = None
     """What a slope of ``exponent`` is taken over."""
 
