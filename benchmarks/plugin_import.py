@@ -28,7 +28,7 @@ print(json.dumps([wall, cpu, sorted(set(sys.modules) - before)]))
 
 
 def environment() -> dict[str, str]:
-    """This one, with no plugin loaded by itself, and modules compiled once, as those of an installed package."""
+    """This one, with no plugin loaded by itself, and compiled modules kept."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 

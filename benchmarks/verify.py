@@ -78,12 +78,11 @@ def verified(size: int, costs: Costs) -> Row:
 
 
 def above_empty_tests(costs: Costs) -> list[Row]:
-    """What judging 200 predictions adds; the promise includes loading what the intervals need."""
+    """What judging 200 predictions adds, loading all that it needs included."""
     wall, cpu = (ours - other for ours, other in zip(*costs, strict=True))
     return [
         Row(what="200 predictions, above empty tests", ours=wall, limit=0.5),
         Row(what="the same, CPU time alone", ours=cpu),
-        Row(what="of it, importing scipy.special", ours=import_seconds("scipy.special")),
     ]
 
 
@@ -119,12 +118,6 @@ def children_cpu() -> float:
     """CPU seconds of all processes that were waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def import_seconds(module: str) -> float:
-    """Seconds that a first import takes, at best."""
-    program = f"import time; began = time.perf_counter(); import {module}; print(time.perf_counter() - began)"
-    return min(float(run(Path(), sys.executable, "-c", program)) for _ in range(ROUNDS[200]))
 
 
 def make_study(folder: Path, size: int) -> None:
