@@ -110,7 +110,7 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
         "inputs": "What a formula takes, by name: quantities of experiments, and constants.",
         "formula": "An expression over the names of the inputs.",
         "all": "Predictions that must all be supported.",
-        "credence": "Your probability that it will be supported, given a decision; not scored yet.",
+        "credence": "Your probability that it will be supported, given a decision; the report scores it.",
         "requires": "Predictions that must be supported first.",
         "assumes": "What is taken for granted, in words.",
         "follows": "The inconclusive prediction that it succeeds.",
