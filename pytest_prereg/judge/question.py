@@ -66,6 +66,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     """Whether each reading enters as its logarithm."""
     is_logarithmic: bool
     """Whether what is averaged across repeats is a logarithm, whose interval is mapped back."""
+    is_plain: bool
+    """Whether it is the mean of one metric in one arm, without anything that a reading or interval obeys."""
 
 
 _KEPT: dict[tuple[int, float | None], tuple[Prediction, Experiment, Question]] = {}
@@ -138,12 +140,16 @@ def ask(
     caps = {metric.name: metric.cap for metric in metrics if metric.cap is not None}
     resolutions = {metric.name: metric.resolution for metric in metrics if metric.resolution is not None}
     is_more = divisor or caps or resolutions or statistic == "proportion"
+    metric = quantity.node if quantity.node in names and not is_more else ""
     stopping = experiment.stopping
+    anytime = stopping is not None and stopping.anytime
+    exact, limits = may_be_equal(prediction, metrics), limits_of(prediction, scale)
+    bounds = {name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names}
     return Question(
         prediction=prediction.id,
         text=quantity.text,
         node=quantity.node,
-        metric=quantity.node if quantity.node in names and not is_more else "",
+        metric=metric,
         divisor=divisor.node if divisor else None,
         statistic=statistic,
         q=prediction.q,
@@ -155,22 +161,29 @@ def ask(
         reduction=prediction.reduction,
         confidence=prediction.confidence if confidence is None else confidence,
         questions=questions,
-        anytime=stopping is not None and stopping.anytime,
+        anytime=anytime,
         metrics=metrics,
         scale=scale,
         constants=constants,
         predicts=predicts,
         falsifier=falsifier,
         edges=tuple(sorted({*edges(predicts), *edges(falsifier)})),
-        exact=may_be_equal(prediction, metrics),
+        exact=exact,
         duration=is_duration(quantity.node, experiment.metrics),
-        limits=limits_of(prediction, scale),
+        limits=limits,
         caps=caps,
         resolutions=resolutions,
-        bounds={name: ends for name, ends in (experiment.table.bounds or {}).items() if name in names},
+        bounds=bounds,
         counts_failures=statistic == "proportion" and divisor is None,
         takes_logs=statistic == "geometric-mean" or operator == "exponent",
         is_logarithmic=statistic == "geometric-mean",
+        is_plain=(
+            statistic == "mean"
+            and len(prediction.arms) == questions == 1
+            and metric in names
+            and not (operator or prediction.points or anytime or exact or limits or bounds)
+            and not any(each.exact for each in metrics)
+        ),
     )
 
 

@@ -11,6 +11,8 @@ from pytest_prereg.judge.conclusions import Case, conclude
 from pytest_prereg.judge.exclusions import NONE, choices, disagreement, when
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import against
+from pytest_prereg.judge.plain import judge_plain
+from pytest_prereg.judge.question import asked
 from pytest_prereg.judge.stopping import Look, course_of, looks_of
 
 if TYPE_CHECKING:
@@ -62,6 +64,18 @@ def judge(
     Raises:
         JudgeError: A repeat that counts has no finite value, or two repeats claim one place in a block.
     """
+    if not obstacles and experiment.stopping is None:
+        question = asked(
+            prediction,
+            experiment,
+            predicts=predicts,
+            falsifier=falsifier,
+            scale=scale,
+            constants=constants,
+            confidence=confidence,
+        )
+        if question.is_plain and (judgement := judge_plain(question, series)):
+            return judgement
     case = Case(prediction, experiment, series, predicts, falsifier, scale, constants, obstacles)
     repeats = _repeats_of(prediction, series)
     if experiment.stopping is None:
