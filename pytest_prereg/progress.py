@@ -28,6 +28,8 @@ class Progress:
         most = "at most " if may_end_early else ""
         with self._terminal() as reporter:
             if reporter:
+                if self._line is not None:
+                    reporter.write("\n")
                 self._line = f"{experiment}: measuring {most}{missing} of {planned} repeats"
                 reporter.ensure_newline()
                 reporter.write(self._line, flush=True)

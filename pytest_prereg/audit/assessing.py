@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit import remarks
+from pytest_prereg.audit.calibration import are_undeclared
 from pytest_prereg.audit.conditions import doubts, follows_decided, rests_on_amended, unmet, waits
 from pytest_prereg.audit.deciding import current_subject, is_guard, lacking, of_subject
 from pytest_prereg.audit.families import found_in
@@ -17,6 +18,7 @@ from pytest_prereg.audit.recorded import Evidenced, check_recorded
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.series import evidence_digest
+from pytest_prereg.judge.instruments import UNSTATED
 from pytest_prereg.registry.lock import wrong_unit
 
 if TYPE_CHECKING:
@@ -178,6 +180,7 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
         dict.fromkeys(
             (
                 *(found.judgement.flags if found.judgement else ()),
+                *([UNSTATED] if any(are_undeclared(state, prediction, one) for one in found.used) else []),
                 *(flag for one in first.values() for flag in _of_series(state, prediction, one)),
                 *state.orders[prediction.id].flags,
                 *remarks.of_registration(prediction, state.entry(prediction), experiments),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.dependencies import calibrators
+from pytest_prereg.registry.experiments import BUILT_IN
 from pytest_prereg.registry.refusals import listed, quoted
 from pytest_prereg.registry.uses import arms_of, metrics_of
 
@@ -41,6 +42,12 @@ def uncalibrated(
                 if lacking is not None:
                     what = f"instrument {quoted(instrument)} is calibrated by {quoted(name)}, which {lacking}"
                     yield f"{what} (series {series.number} of {quoted(experiment)})"
+
+
+def are_undeclared(state: StudyState, prediction: Prediction, series: Series) -> bool:
+    """Whether a repeat names an instrument that the study says nothing of: it vouches for no reading."""
+    known = {*state.study.instruments, *BUILT_IN}
+    return not _instruments(state, prediction, series) <= known
 
 
 def _instruments(state: StudyState, prediction: Prediction, series: Series) -> set[str]:

@@ -258,6 +258,8 @@ def _power(design: Design) -> Chances | None:
 
 def _notes(design: Design, power: Chances | None) -> Iterator[str]:
     plan = design.plan
+    if design.prediction.reduction == "all":
+        yield "chances are those of one point"
     yield from _notes_on_stopping(plan)
     yield from _notes_on_spread(design)
     if power is not None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SELF_BOUND = frozenset({"timer", "bench"})
 """Instruments that bind themselves and need no table."""
+BUILT_IN = frozenset({*SELF_BOUND, "wall-clock", "cuda-events"})
+"""Those, and what evidence calls the clocks that they read."""
 
 
 def build_experiments(

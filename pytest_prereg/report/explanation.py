@@ -54,7 +54,7 @@ FLAGS: Mapping[str, str] = {
     "approximate": "the interval holds its level only nearly; the documentation says how nearly",
     "assumes normal": "the interval holds its level where repeats vary normally, and may not elsewhere",
     "tail-untested": "no repeat reached the cap of a metric, so nothing is known of what lies beyond",
-    "instrument-unstated": "a metric was recorded by hand: nothing says what took the reading",
+    "instrument-unstated": "a metric was recorded by hand, or by an undeclared instrument",
     "imported early": "taken in before a commit had the registration: the data were there first",
     "imported": "measured elsewhere: what was left out before the import, nobody can see",
     "disputed": "two branches used the same series number; their results give the same verdict",
@@ -198,7 +198,7 @@ def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iter
             "it is judged anew for the next version of its subject; a replication tells nothing of that",
         )
     elif judgement.verdict is Verdict.INCONCLUSIVE:
-        yield "now", _successor(assessment, judgement)
+        yield "now", _successor(assessment, judgement, study)
     else:
         yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
     is_guard = assessment.prediction.table.kind == "guard"
@@ -226,13 +226,16 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
-def _successor(assessment: Assessment, judgement: Judgement) -> str:
+def _successor(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     if judgement.reason in AGAIN and assessment.earlier is None:
         return (
             "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
             "series decides, once, and both are shown"
         )
+    if study.table.family == "holm":
+        return "a family takes no successor once it has evidence: register one in a study of its own"
+    known = "" if assessment.prediction.formula else ", and pytest-prereg power says what number is enough"
     return (
         f'register a successor with follows = "{assessment.prediction.id}", its own number of repeats, and '
-        "new data; both stay, and pytest-prereg power says what number is enough"
+        f"new data; both stay{known}"
     )

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.tables import PredictionTable
 
 ENOUGH = 0.8
+OF_ONE_POINT = (
+    "chances are those of one point; that all are supported is rarer, and any can refute at alpha / k"
+)
+NO_VALUE = "-n asks about a true value: name one with --at, or in predictions.toml as expected or detect"
 _MULTIPLES = (0.5, 1, 1.5, 2, 3, 5)
 """Of the registered repeats, where no number is asked for."""
 _VERDICTS = ("supported", "refuted", "undecided")
@@ -72,6 +76,12 @@ def outlook(
     if cv is not None or sd is not None:
         plan = replace(plan, cv=cv, sd=sd)
     named = values_of_interest(prediction.table, predicts, falsifier, values)
+    if prediction.reduction == "all":
+        lines += wrapped(OF_ONE_POINT, width)
+    if repeats and not any(named.values()):
+        lines += wrapped(NO_VALUE, width)
+    if not any(chance(plan, predicts, value) is not None for value in named):
+        return [*lines, "", *wrapped(_unknown(plan), width)]
     return [*lines, "", *power_lines(plan, predicts, falsifier, unit=unit, values=named, repeats=repeats)]
 
 
@@ -106,8 +116,6 @@ def power_lines(
         values: True values and what to call each: ``expected``, ``detect``, or nothing.
         repeats: Numbers of repeats to tabulate; some around the planned number unless given.
     """
-    if not any(chance(plan, predicts, value) is not None for value in values):
-        return [_unknown(plan)]
     lines = list(_by_value(plan, (predicts, falsifier), unit, values))
     for value, name in values.items():
         if name:

@@ -118,8 +118,8 @@ def _words(shown: Shown) -> Iterator[str]:
         yield "refuted as recorded" if _is_settled(record) else "refuted"
     if record.verdict is Verdict.INCONCLUSIVE:
         yield _because(record.reason or "inconclusive", shown.detail)
-    elif _is_early(shown) or (record.kind == "guard" and shown.detail):
-        yield shown.detail or ""
+    elif shown.detail and (_is_early(shown) or record.kind == "guard" or record.statistic == "all"):
+        yield shown.detail
     if record.standing != "confirmatory":
         yield record.standing if record.order == "registered" else f"{record.standing}: {record.order}"
     if shown.earlier:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_prereg.audit.calibration import uncalibrated
+from pytest_prereg.audit.calibration import are_undeclared, uncalibrated
 
 CLOCK = SimpleNamespace(calibrated_by=["true-clock"])
 SUPPORTED = "is supported"
@@ -106,3 +106,12 @@ def test_an_instrument_that_only_the_repeats_name_counts_too():
     assert bench.lacking("is refuted") != []
     bench.read = series("read", "A", instrument=None)
     assert bench.lacking("is refuted") == []
+
+
+@pytest.mark.parametrize(
+    ("instrument", "undeclared"),
+    [("clock", False), ("wall-clock", False), ("timer", False), (None, False), ("probe", True)],
+)
+def test_an_instrument_that_the_study_does_not_name_vouches_for_nothing(instrument, undeclared):
+    bench = Bench(declared=None)
+    assert are_undeclared(bench.state, bench.quick, series("read", "A", instrument)) is undeclared

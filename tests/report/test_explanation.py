@@ -112,3 +112,14 @@ def test_a_verdict_says_where_its_interval_lies(state):
     assert "the whole interval lies in the predicted region" in text
     assert "--prereg-fresh" in text
     assert "imported: measured elsewhere" in text
+
+
+def test_a_family_and_a_formula_get_advice_that_can_be_followed(state):
+    straddling = [0.90, 1.00, 0.93, 1.02, 0.95]
+    assert "pytest-prereg power says" in told(state, straddling)
+    study = state.study
+    family = msgspec.structs.replace(study, table=msgspec.structs.replace(study.table, family="holm"))
+    assessment = state.assess(study.predictions["quick"])
+    text = " ".join(" ".join(explanation_lines(assessment, family)).split())
+    assert "register one in a study of its own" in text
+    assert "follows =" not in text

@@ -86,3 +86,13 @@ def test_the_samples_that_a_repeat_is_worth():
     said = samples_line(run_cost=120, sample_cost=2, run_sd=2, sample_sd=5)
     assert said.startswith("19 samples a repeat")
     assert samples_line(run_cost=1, sample_cost=100, run_sd=9, sample_sd=1).startswith("1 samples")
+
+
+def test_repeats_to_try_need_a_true_value(study):
+    said = " ".join(text(study, "unsaid", sd=0.1, repeats=[5]).split())
+    assert "-n asks about a true value: name one with --at" in said
+    assert "-n asks" not in text(study, "fast", repeats=[5])
+
+
+def test_no_line_of_prose_is_wider_than_the_terminal(study):
+    assert max(map(len, outlook(study, study.predictions["unsaid"], width=60))) <= 60
