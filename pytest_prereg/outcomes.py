@@ -173,9 +173,11 @@ class StudyRun:
             lines.append(f"the lock records {assessment.recorded}; the change needs a person's eyes")
         elif not assessment.final:
             lines.append("refuted; it can be recorded once all of its family are measured")
+        elif self.mode.record:
+            lines.append("refuted, and recorded now; once that is committed, it passes")
         else:
-            next_step = "it is recorded now" if self.mode.record else "pytest --prereg-verify --prereg-record"
-            lines.append(f"refuted, and not yet recorded: {next_step}; once that is committed, it passes")
+            lines.append("refuted, and not yet recorded: pytest --prereg-verify --prereg-record")
+            lines.append("once that is committed, it passes")
         return "\n".join(lines)
 
     def shown(self, assessment: Assessment) -> Shown:
