@@ -92,12 +92,12 @@ def _sample(values: list[float]) -> Moments | None:
     """Size, mean and variance, where Student's t is all that there is to them."""
     try:
         sample = moments(values)
-    except OverflowError:
+        unusual = (
+            not isfinite(sample.mean)
+            or is_skewed(values, sample)
+            or too_few_values(values, max(map(abs, values)))
+            or drifting([values]) is not None
+        )
+    except (OverflowError, ValueError):  # squares that are none, or both infinities
         return None
-    unusual = (
-        not isfinite(sample.mean)
-        or is_skewed(values, sample)
-        or too_few_values(values, max(map(abs, values)))
-        or drifting([values]) is not None
-    )
     return None if unusual else sample

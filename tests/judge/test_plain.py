@@ -42,7 +42,7 @@ def planned(study, values, **more):
 
 
 steady = st.lists(st.floats(1.8, 2.4).map(lambda value: round(value, 3)), min_size=1, max_size=40)
-wild = st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1e-300, 1e300, 2.0]), min_size=1, max_size=12)
+wild = st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1e-300, 1e155, 1e300, -1e306, 1e306, 2.0]), min_size=1, max_size=12)
 
 
 @given(steady | wild, st.sampled_from([0.8, 0.95, 0.999]), st.sampled_from([1.0, 0.001, 1000.0]))
@@ -99,6 +99,8 @@ def test_one_repeat_that_is_not_plain(study, ways, change, at):
         [1.0] * 7,
         [1e200, 2e200, 1.5e200],
         [1e-200, 2e-200, 1.5e-200],
+        [1e155, 1.00001e155, 1.00002e155],  # squares of deviations are numbers, that of the mean is none
+        [math.inf, -math.inf, 1.0],
     ],
 )
 def test_what_a_sample_as_a_whole_may_be(study, ways, values):
