@@ -42,7 +42,11 @@ def planned(study, values, **more):
 
 
 steady = st.lists(st.floats(1.8, 2.4).map(lambda value: round(value, 3)), min_size=1, max_size=40)
-wild = st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1e-300, 1e155, 1e300, -1e306, 1e306, 2.0]), min_size=1, max_size=12)
+wild = st.lists(
+    st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1e-300, 1e155, 1e300, -1e306, 1e306, 2.0]),
+    min_size=1,
+    max_size=12,
+)
 
 
 @given(steady | wild, st.sampled_from([0.8, 0.95, 0.999]), st.sampled_from([1.0, 0.001, 1000.0]))
