@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.calibration import uncalibrated
 from pytest_prereg.audit.deciding import basis_of, candidates, is_guard
+from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.judging import judged
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Reason
@@ -65,10 +66,22 @@ def _is_left_open(state: StudyState, prediction: Prediction, basis: Basis) -> bo
         reason = judged(state, prediction, basis, lambda one, on: _unread(state, one, on)).reason
     except PreregError:
         return False
-    return reason in AGAIN
+    return reason in AGAIN and not (reason is Reason.INSTRUMENT and _is_below_amended(state, prediction))
+
+
+def _is_below_amended(state: StudyState, prediction: Prediction) -> bool:
+    """Whether what calibrates an instrument was changed when there was evidence for it.
+
+    Measured anew it comes after a series that it was once in force for, whatever that series says.
+    """
+    below = in_order([prediction.id], lambda name: rests_on(state.study, state.study.predictions[name]))
+    return not state.amended.isdisjoint(name for name in below if name != prediction.id)
 
 
 def _unread(state: StudyState, prediction: Prediction, basis: Basis) -> list[Doubt]:
-    """What the evidence alone says against the instruments that were used."""
-    lacks = uncalibrated(state, prediction, basis, lambda _name: "is supported")
+    """What the evidence alone says against the instruments that were registered.
+
+    What calibrates another can be written when the verdict is known, so it opens no second series.
+    """
+    lacks = uncalibrated(state, prediction, basis, lambda _name: "is supported", is_registered=True)
     return [(Reason.INSTRUMENT, text) for text in lacks]

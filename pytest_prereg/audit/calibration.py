@@ -23,7 +23,12 @@ THROUGH = "torch"
 
 
 def uncalibrated(
-    state: StudyState, prediction: Prediction, basis: Basis, finding: Callable[[str], str]
+    state: StudyState,
+    prediction: Prediction,
+    basis: Basis,
+    finding: Callable[[str], str],
+    *,
+    is_registered: bool = False,
 ) -> Iterator[str]:
     """What is missing of the calibration of each instrument that read what the prediction uses.
 
@@ -32,10 +37,13 @@ def uncalibrated(
         prediction: One of its predictions; the members of a conjunction are asked one by one.
         basis: The series that it is judged from.
         finding: What is known of a prediction, as a verb: ``is supported``, ``is pending``, …
+        is_registered: Whether only instruments that metrics declare are asked for: what calibrates those is
+            bound by the registration, and what calibrates one that repeats alone name is not.
     """
     for experiment, series in basis.items():
         machines = {one.machine for one in _repeats(prediction, series) if one.machine is not None}
-        for instrument in sorted(_instruments(state, prediction, series)):
+        read_with = _declared if is_registered else _instruments
+        for instrument in sorted(read_with(state, prediction, series)):
             for name in calibrators(state.study, instrument):
                 known = finding(name)
                 lacking = known if known != "is supported" else _out_of_force(state, name, series, machines)
@@ -53,9 +61,14 @@ def are_undeclared(state: StudyState, prediction: Prediction, series: Series) ->
 def _instruments(state: StudyState, prediction: Prediction, series: Series) -> set[str]:
     """Instruments of the metrics used: as they are declared, and as the repeats themselves name them."""
     metrics = metrics_of(prediction, series.experiment)
-    declared = (state.study.experiments[series.experiment].metrics[name].instrument for name in metrics)
     named = (one.instruments.get(name) for one in _repeats(prediction, series) for name in metrics)
-    return {name for name in (*declared, *named) if name is not None}
+    return {*_declared(state, prediction, series), *(name for name in named if name is not None)}
+
+
+def _declared(state: StudyState, prediction: Prediction, series: Series) -> set[str]:
+    metrics = state.study.experiments[series.experiment].metrics
+    used = (metrics[name].instrument for name in metrics_of(prediction, series.experiment))
+    return {name for name in used if name is not None}
 
 
 def _repeats(prediction: Prediction, series: Series) -> Iterator[RecordedRepeat]:

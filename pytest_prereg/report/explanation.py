@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.again import AGAIN
+from pytest_prereg.audit.assessing import RESTS_ON_AMENDED
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
@@ -227,7 +228,8 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
 
 
 def _successor(assessment: Assessment, judgement: Judgement, study: Study) -> str:
-    if judgement.reason in AGAIN and assessment.earlier is None:
+    is_shifted = judgement.reason is Reason.INSTRUMENT and RESTS_ON_AMENDED in assessment.flags
+    if judgement.reason in AGAIN and assessment.earlier is None and not is_shifted:
         return (
             "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
             "series decides, once, and both are shown"

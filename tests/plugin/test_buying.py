@@ -52,6 +52,12 @@ def quick(repeat: Repeat) -> None:
 @experiment(metrics={"t": {"unit": "s", "instrument": "clock"}})
 def read(repeat: Repeat) -> None:
     repeat.record("t", 1 + repeat.index / 100)
+
+
+@experiment(metrics={"t": "s"})
+def handled(repeat: Repeat) -> None:
+    level = float((HERE / "kernel.txt").read_text())
+    repeat.instrument("clock").record("t", level + repeat.index / 100)
 """
 
 CLAIM = """\
@@ -390,3 +396,21 @@ falsifier = ">= 3 s"
     for name in ("one", "two"):
         (header,) = (line for line in study.lines(name) if line["type"] == "header")
         assert {"sum", "both"} <= set(header["predictions"])
+
+
+class TestLateCalibration:
+    def test_a_calibration_that_was_asked_for_once_the_verdict_was_known_opens_none(self, registered):
+        trusted, calibrated = 'trusted = "It is the one on the wall."', 'calibrated-by = ["true-clock"]'
+        tables = (experiment("read", fixture="handled"), experiment("wave"))
+        claims = (claim("quick", "read"), claim("true-clock", "wave"))
+        study = registered(*tables, *claims, f"[instruments.clock]\n{trusted}\n", kernel="3")
+        assert judged(study)[1]["quick"]["verdict"] == "refuted"
+        study.write("kernel.txt", "1")
+        judged(study, "--prereg-fresh")
+        text = (study.path / "predictions.toml").read_text(encoding="utf-8")
+        study.write("predictions.toml", text.replace(trusted, calibrated))
+
+        _, records, _ = judged(study, "--prereg-verify")
+
+        found = records["quick"]
+        assert (found["verdict"], found["reason"], found["series"]) == ("inconclusive", "instrument", 1)

@@ -547,6 +547,26 @@ class TestNextSeries:
 
         assert (found["verdict"], found["series"]) == ("supported", 2)
 
+    def test_a_calibration_that_was_amended_reopens_nothing_that_it_was_in_force_for(
+        self, registered, records
+    ):
+        read = experiment("read", metric=TestInstruments.READ)
+        quick, true = claim("quick", "read"), claim("true-clock", "wave")
+        project = registered(TestInstruments.CLOCK, experiment("wave"), read, quick, true)
+        project.take("wave", FAST)
+        project.take("read", SLOW)
+        assert records(project)["quick"]["verdict"] == "refuted"
+        project.edit("predictions.toml", *easier("true-clock", "wave"))
+        project.done("amend", "true-clock", "--reason", "It was too hard.")
+        project.commit("Amend")
+        project.take("wave", [value + 0.001 for value in FAST])
+        project.take("read", FAST)
+
+        found = records(project)["quick"]
+
+        assert (found["verdict"], found["reason"], found["series"]) == ("inconclusive", "instrument", 1)
+        assert 'follows = "quick"' in " ".join(project.done("explain", "quick").split())
+
     def test_of_a_conjunction_only_what_was_left_open_is_taken_anew(self, registered, records):
         both = '[predictions.both]\nclaim = "Both."\nall = ["is-a", "is-b"]\n'
         tables = (experiment("a", self.ARMS), self.RATIO, experiment("b"), claim("is-b", "b"), both)
