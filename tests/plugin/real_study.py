@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -95,6 +96,7 @@ class RealStudy:
             text=True,
             errors="replace",
             start_new_session=True,
+            preexec_fn=heed_signals,  # noqa: PLW1509 - the tests have no threads
         )
 
     def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
@@ -139,6 +141,12 @@ class RealStudy:
             return []
         said = (line.split() for line in self.witness.read_text().splitlines())
         return [(arm, int(index)) for what, arm, index in said if what == word]
+
+
+def heed_signals() -> None:
+    """In a new process: interrupts count, even where the tests were started in the background or by nohup."""
+    for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_DFL)
 
 
 def wait_until(condition: Callable[[], object], *, seconds: float = 30.0, what: str = "it") -> float:
