@@ -65,11 +65,14 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     environment: dict[str, Any]
     versions: dict[str, str]
     known: dict[str, str] = {}
-    """Digest of every session file of the study that was there, up to its last whole line, by path."""
+    """Digests of session files of the study that were there, up to their last whole line, by path: of all
+    that no other file known here names as it is."""
     subject: str | None = None
     """Digest of the experiment's subject; ``None`` where it declares none, and for an import."""
     data: str | None = None
     """Digest of the experiment's data; ``None`` where it declares none, and for an import."""
+    rates: dict[str, float] = {}
+    """USD an hour of each arm, as it was when bought; arms that cost nothing are left out."""
     imported: dict[str, Any] | None = None
     """For imports: name, format and digest of the file they came from."""
 
@@ -87,6 +90,8 @@ class Started(Line, kw_only=True, frozen=True, tag="started"):
     block: int | None = None
     seed: int | None = None
     at: str | None = None
+    warmup: bool = False
+    """Run before the planned repeats, and never counted."""
 
 
 class Finished(Line, kw_only=True, frozen=True, tag="finished"):
@@ -113,6 +118,10 @@ class Finished(Line, kw_only=True, frozen=True, tag="finished"):
     at: str | None = None
     samples: dict[str, int] = {}
     """How many samples a value was reduced from, where more than one."""
+    outside: str | None = None
+    """Which of the registered conditions did not hold when it ran."""
+    resumed: bool = False
+    """Whether it found a checkpoint that an earlier attempt had left."""
 
 
 class Footer(Line, kw_only=True, frozen=True, tag="footer"):
@@ -120,8 +129,11 @@ class Footer(Line, kw_only=True, frozen=True, tag="footer"):
 
     lines: int
     digest: str
-    ended: Literal["finished", "interrupted", "failed"]
+    ended: Literal["finished", "interrupted", "failed", "stopped"]
+    """``stopped``: by the budget or the time that the user gave."""
     at: str | None = None
+    seconds: float | None = None
+    """How long the session lasted, repeats and what was between them."""
 
 
 SessionLine = Header | Started | Finished | Footer
@@ -141,6 +153,12 @@ class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     machine: str | None
     cause: str | None = None
     instruments: dict[str, str] = {}
+    by_author: bool = False
+    """Excluded by an entry of the lock, made when its values could be seen; else by a registered rule."""
+    outside: str | None = None
+    """Which of the registered conditions did not hold."""
+    resumed: bool = False
+    """Went on from what an earlier attempt had left."""
 
 
 class Series(msgspec.Struct, kw_only=True, frozen=True):
@@ -170,5 +188,11 @@ class Series(msgspec.Struct, kw_only=True, frozen=True):
     """Digest of what was measured, where the experiment declares it."""
     data: str | None = None
     """Digest of the files that were read, where the experiment declares them."""
+    outside: str | None = None
+    """Which of the registered conditions did not hold where a session of it ran."""
+    mixed_versions: bool = False
+    """Sessions ran with different versions of Python or of a library."""
+    voided: str | None = None
+    """Why its author declared it broken."""
     mixed_subject: bool = False
     """Sessions measured different subjects, or read different data: what they have is no one series."""

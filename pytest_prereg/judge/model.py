@@ -35,6 +35,17 @@ class Reason(StrEnum):
     STRADDLES = "straddles"
 
 
+class Alternative(msgspec.Struct, kw_only=True, frozen=True, gc=False):
+    """What the verdict would be if repeats that were set aside counted after all."""
+
+    counted: tuple[str, ...]
+    """Ids of those that count here."""
+    verdict: Verdict
+    estimate: float | None
+    interval: tuple[float, float] | None
+    n: int
+
+
 class Judgement(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """A verdict with everything that it rests on. Numbers are in the prediction's unit."""
 
@@ -59,3 +70,5 @@ class Judgement(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """Ids of the repeats used."""
     set_aside: tuple[str, ...] = ()
     """Ids of the invalid and excluded repeats, in run order."""
+    alternatives: tuple[Alternative, ...] = ()
+    """With each of those that were set aside, and with all of them; empty where none was."""

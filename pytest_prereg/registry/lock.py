@@ -11,8 +11,10 @@ from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry.digest import claim_digest, registration_digest, source_of_all
 from pytest_prereg.registry.lock_file import (
     Amendment,
+    Exclusion,
     Lock,
     LockEntry,
+    Void,
     Withdrawal,
     parse_lock,
     read_lock,
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Amendment",
+    "Exclusion",
     "Lock",
     "LockEntry",
     "Registration",
+    "Void",
     "Withdrawal",
     "amend",
     "lock_of",

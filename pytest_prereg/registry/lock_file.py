@@ -87,13 +87,39 @@ class LockEntry(Entry, kw_only=True, frozen=True):
     withdrawal: Withdrawal | None = None
 
 
+Cause = Literal["instrument", "subject", "tool", "service"]
+
+
+class Exclusion(Entry, kw_only=True, frozen=True):
+    """A repeat that its author takes out when its values could be seen, and why."""
+
+    repeat: str
+    """Its id."""
+    reason: str
+    cause: Cause
+    """What failed."""
+    at: str
+    """UTC, ISO 8601; for people, never for order."""
+
+
+class Void(Entry, kw_only=True, frozen=True):
+    """A series that its author declares broken, and why; what it says stays to be seen."""
+
+    series: str
+    """``experiment/number``."""
+    reason: str
+    at: str
+    """UTC, ISO 8601; for people, never for order."""
+
+
 class Lock(Entry, kw_only=True, frozen=True):
     """A whole ``predictions.lock``."""
 
     version: int = VERSION
     study: str
     predictions: dict[str, LockEntry] = {}
-    exclusions: list[dict[str, Any]] = msgspec.field(default=[], name="exclusion")
+    exclusions: tuple[Exclusion, ...] = msgspec.field(default=(), name="exclusion")
+    voided: tuple[Void, ...] = ()
     acknowledged: list[dict[str, Any]] = []
 
 
@@ -101,7 +127,12 @@ def render_lock(lock: Lock) -> str:
     """The lock's text: predictions by id, keys in a fixed order, what says nothing left out."""
     tables: dict[str, Any] = {"version": lock.version, "study": lock.study}
     tables["predictions"] = {name: _stated(lock.predictions[name]) for name in sorted(lock.predictions)}
-    for name, entries in (("exclusion", lock.exclusions), ("acknowledged", lock.acknowledged)):
+    lists: dict[str, list[dict[str, Any]]] = {
+        "exclusion": [_stated(entry) for entry in lock.exclusions],
+        "voided": [_stated(entry) for entry in lock.voided],
+        "acknowledged": lock.acknowledged,
+    }
+    for name, entries in lists.items():
         if entries:
             tables[name] = sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))
     return HEADER + tomli_w.dumps(tables)

@@ -19,8 +19,10 @@ from pytest_prereg.errors import StudyError
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import (
     Amendment,
+    Exclusion,
     Lock,
     LockEntry,
+    Void,
     Withdrawal,
     amend,
     parse_lock,
@@ -55,7 +57,11 @@ JUDGED = msgspec.structs.replace(
 LOCK = Lock(
     study="s",
     predictions={"b": ENTRY, "a": JUDGED, "sweep[cols=4096]": ENTRY},
-    exclusions=[{"repeat": "e/1/1", "reason": "hot"}, {"repeat": "e/1/2", "reason": "hot"}],
+    exclusions=(
+        Exclusion(repeat="e/1/1", reason="hot", cause="tool", at="2026-08-02T12:00:00Z"),
+        Exclusion(repeat="e/1/2", reason="hot", cause="tool", at="2026-08-02T12:00:00Z"),
+    ),
+    voided=(Void(series="e/1", reason="wrong cable", at="2026-08-02T12:00:00Z"),),
     acknowledged=[{"code": "PR205", "id": "a", "reason": "seen"}],
 )
 TEXT = render_lock(LOCK)
@@ -105,7 +111,7 @@ class TestFile:
 
     def test_the_form_is_documented_toml(self):
         table = tomllib.loads(TEXT)
-        assert list(table) == ["version", "study", "exclusion", "acknowledged", "predictions"]
+        assert list(table) == ["version", "study", "exclusion", "voided", "acknowledged", "predictions"]
         assert list(table["predictions"]) == ["a", "b", "sweep[cols=4096]"]
         assert table["predictions"]["b"] == {
             "digest": ONE,
@@ -121,7 +127,8 @@ class TestFile:
         again = Lock(
             study="s",
             predictions=dict(reversed(LOCK.predictions.items())),
-            exclusions=list(reversed(LOCK.exclusions)),
+            exclusions=LOCK.exclusions[::-1],
+            voided=LOCK.voided,
             acknowledged=LOCK.acknowledged,
         )
         assert render_lock(again) == TEXT == render_lock(parse_lock(TEXT, ""))
