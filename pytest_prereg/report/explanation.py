@@ -11,6 +11,7 @@ from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
 from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import edges
 from pytest_prereg.registry.units import registered_unit
 from pytest_prereg.report.columns import padded, wrapped
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_prereg.audit.standing import Assessment, Beside
-    from pytest_prereg.judge.model import Judgement
+    from pytest_prereg.judge.model import Alternative, Judgement
     from pytest_prereg.registry.model import Study
 
 _LABEL = 11
@@ -58,6 +59,12 @@ FLAGS: Mapping[str, str] = {
     "instrument-unstated": "a metric was recorded by hand, or by an undeclared instrument",
     "imported early": "taken in before a commit had the registration: the data were there first",
     "imported": "measured elsewhere: what was left out before the import, nobody can see",
+    "excluded by rule": "a registered rule took repeats out, no more of an arm than was registered",
+    "excluded": "its author took repeats out when their values could be seen; with them the verdict "
+    "is the same",
+    "voided": "its author declared the series broken when its values could be seen; it is not measured anew",
+    "resumed repeats": "a repeat went on from what an interrupted attempt of it had left",
+    "versions differ": "its sessions ran with different versions of Python or of a library",
     "disputed": "two branches used the same series number; their results give the same verdict",
     "repeats run again": "attempts were lost, by interruption or to the executor, and were run again",
     "surplus repeats": "more repeats came in than were registered; the first ones decide",
@@ -126,6 +133,7 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
         return
     yield "found", _found(assessment, judgement)
     yield "because", _because(assessment, judgement)
+    yield from _set_aside(assessment, judgement)
     if assessment.earlier is not None:
         yield "before", _before(assessment.earlier)
     yield "history", _history(assessment)
@@ -135,9 +143,13 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
     yield from _ways_on(assessment, judgement, study)
 
 
-def _found(assessment: Assessment, judgement: Judgement) -> str:
+def _numbers(assessment: Assessment, found: Judgement | Alternative) -> str:
     held = (*edges(assessment.predicts), *edges(assessment.falsifier))
-    numbers = number_text(judgement.estimate, judgement.interval, assessment.unit, held)
+    return number_text(found.estimate, found.interval, assessment.unit, held)
+
+
+def _found(assessment: Assessment, judgement: Judgement) -> str:
+    numbers = _numbers(assessment, judgement)
     planned = "" if judgement.planned in (None, judgement.n) else f" of {judgement.planned} planned"
     level = f"{100 * judgement.confidence:.4g} %"
     return f"{numbers}, from n {judgement.n}{planned}, {judgement.method}, {level}"
@@ -152,6 +164,16 @@ def _because(assessment: Assessment, judgement: Judgement) -> str:
     region = "predicted" if judgement.verdict is Verdict.SUPPORTED else "falsifying"
     note = f" ({judgement.detail})" if judgement.detail else ""
     return f"the whole interval lies in the {region} region{note}"
+
+
+def _set_aside(assessment: Assessment, judgement: Judgement) -> Iterator[tuple[str, str]]:
+    """What was set aside, and what the verdict would be with it."""
+    if not judgement.set_aside:
+        return
+    yield "set aside", listed(judgement.set_aside, "and")
+    for other in judgement.alternatives:
+        numbers = _numbers(assessment, other)
+        yield "", f"with {listed(other.counted, 'and')}: {other.verdict}, {numbers}, n {other.n}"
 
 
 def _before(first: Beside) -> str:

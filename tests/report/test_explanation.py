@@ -10,7 +10,7 @@ import pytest
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.standing import Version
-from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.judge.model import Alternative, Reason, Verdict
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.report.columns import width_of
 from pytest_prereg.report.explanation import FLAGS, REASONS, explanation_lines
@@ -40,7 +40,7 @@ def state(tmp_path):
     return StudyState(load_study(tmp_path / "predictions.toml"))
 
 
-def told(state, values, **changes):
+def judged(state, values):
     from pytest_prereg.evidence.importing import import_file
 
     rows = ["arm,repeat,metric,value,unit", *(f",{at},wall,{value},s" for at, value in enumerate(values, 1))]
@@ -50,8 +50,12 @@ def told(state, values, **changes):
     experiment = study.experiments["runs"]
     import_file(study, experiment, file, predictions={}, arm=None, form="csv", head=None, dirty=None)
     state.reread()
-    assessment = msgspec.structs.replace(state.assess(study.predictions["quick"]), **changes)
-    lines = explanation_lines(assessment, study)
+    return state.assess(study.predictions["quick"])
+
+
+def told(state, values, **changes):
+    assessment = msgspec.structs.replace(judged(state, values), **changes)
+    lines = explanation_lines(assessment, state.study)
     assert max(map(width_of, lines)) <= 80
     return " ".join(" ".join(lines).split())
 
@@ -75,6 +79,20 @@ def test_a_pending_prediction_tells_what_it_could_not_decide_any_more(state):
     assert "follows a decided one: its predecessor is decided" in " ".join(
         " ".join(explanation_lines(assessment, state.study)).split()
     )
+
+
+def test_what_was_set_aside_is_told_with_the_verdict_that_it_would_give(state):
+    other = Alternative(
+        counted=("runs/1/5",), verdict=Verdict.INCONCLUSIVE, estimate=0.98, interval=(0.9, 1.06), n=5
+    )
+    assessment = judged(state, [0.90, 0.92, 0.93, 0.94, 0.95])
+    judgement = msgspec.structs.replace(
+        assessment.judgement, set_aside=("runs/1/5",), alternatives=(other,), n=4
+    )
+    lines = explanation_lines(msgspec.structs.replace(assessment, judgement=judgement), state.study)
+    text = " ".join(" ".join(lines).split())
+    assert 'set aside "runs/1/5"' in text
+    assert 'with "runs/1/5": inconclusive, 0.980 [0.900, 1.060] s, n 5' in text
 
 
 def test_every_reason_has_a_sentence():
