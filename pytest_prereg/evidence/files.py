@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +31,20 @@ class Attempt(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     instruments: dict[str, str] = {}
     machine: str | None = None
     cause: str | None = None
+    outside: str | None = None
+    """Which of the registered conditions did not hold."""
+    resumed: bool = False
+
+
+class Spent(msgspec.Struct, kw_only=True, frozen=True):
+    """What the attempts at one arm took in one session, whatever became of them; warm-ups are among them."""
+
+    busy: float = 0.0
+    """Seconds in bodies."""
+    total: float = 0.0
+    """Seconds from launch to end."""
+    unfinished: int = 0
+    """Attempts that were started and have no end: what they took is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +65,8 @@ class SessionFile:
     digest: str
     """Over all whole lines."""
     problems: tuple[Problem, ...]
+    spent: dict[str, Spent] = field(default_factory=dict)
+    """By arm, of those that were launched."""
 
     @property
     def name(self) -> str:

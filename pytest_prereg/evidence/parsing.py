@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 
 from pytest_prereg.errors import Problem
-from pytest_prereg.evidence.files import Attempt, SessionFile
+from pytest_prereg.evidence.files import Attempt, SessionFile, Spent
 from pytest_prereg.evidence.lines import whole_lines
 from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
 from pytest_prereg.evidence.naming import shown
@@ -32,6 +32,17 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="t
     index: int
     attempt: int
     block: int | None = None
+    warmup: bool = False
+
+
+_Duration = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Seconds(msgspec.Struct, kw_only=True, frozen=True, gc=False):
+    """What accounting needs of the durations: a negative one would hide what others cost."""
+
+    body: _Duration = 0.0
+    total: _Duration = 0.0
 
 
 class _Finished(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="finished"):
@@ -44,6 +55,9 @@ class _Finished(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="
     instruments: dict[str, str] = {}
     machine: str | None = None
     cause: str | None = None
+    outside: str | None = None
+    resumed: bool = False
+    seconds: _Seconds = _Seconds()
 
 
 _Line = Header | _Started | _Finished | Footer
@@ -73,6 +87,7 @@ class Parser:
         self._begun: dict[str, _Started] = {}
         self._problems: list[Problem] = []
         self._instruments: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._spent: dict[str, _Account] = {}
         self._count = 0
         self._digest = hashlib.sha256()
         self._digest_before_last_line = self._digest
@@ -100,7 +115,8 @@ class Parser:
         """Return the file; ``torn`` says that bytes follow the last whole line."""
         if self._footer is not None:
             self._check_footer(self._footer, torn=torn)
-        self._attempts.extend(map(_lost, self._begun.values()))
+        for started in self._begun.values():
+            self._lose(started)
         return SessionFile(
             path=self._path,
             header=self._header,
@@ -109,6 +125,7 @@ class Parser:
             torn=torn,
             digest=f"sha256:{self._digest.hexdigest()}",
             problems=tuple(self._problems),
+            spent={arm: account.spent() for arm, account in self._spent.items()},
         )
 
     def _feed_one_by_one(self, block: bytes) -> None:
@@ -155,7 +172,7 @@ class Parser:
     def _start(self, started: _Started) -> None:
         earlier = self._begun.get(started.repeat)
         if earlier is not None:
-            self._attempts.append(_lost(earlier))
+            self._lose(earlier)
         self._begun[started.repeat] = started
 
     def _finish(self, finished: _Finished) -> None:
@@ -163,6 +180,7 @@ class Parser:
         if started is None or started.attempt != finished.attempt:
             self.problem(f'"{finished.repeat}" finished without having been started', line=self._count)
             return
+        self._account(started.arm).add(finished.seconds)
         self._attempts.append(
             Attempt(
                 repeat=started.repeat,
@@ -170,13 +188,25 @@ class Parser:
                 index=started.index,
                 number=started.attempt,
                 block=started.block,
-                outcome=finished.outcome,
+                outcome=Outcome.WARMUP if started.warmup else finished.outcome,
                 values=finished.values,
                 instruments=self._shared(finished.instruments),
                 machine=finished.machine and sys.intern(finished.machine),
                 cause=finished.cause,
+                outside=finished.outside and sys.intern(finished.outside),
+                resumed=finished.resumed,
             )
         )
+
+    def _lose(self, started: _Started) -> None:
+        self._account(started.arm).unfinished += 1
+        self._attempts.append(_lost(started))
+
+    def _account(self, arm: str) -> _Account:
+        account = self._spent.get(arm)
+        if account is None:
+            account = self._spent[arm] = _Account()
+        return account
 
     def _shared(self, instruments: dict[str, str]) -> dict[str, str]:
         """Return the one dict that all attempts with these instruments have."""
@@ -192,12 +222,31 @@ class Parser:
             self.problem("the lines are not those that were written: their digest differs", line=self._count)
 
 
+class _Account:
+    """What an arm has taken so far."""
+
+    __slots__ = ("busy", "total", "unfinished")
+
+    def __init__(self) -> None:
+        self.busy = 0.0
+        self.total = 0.0
+        self.unfinished = 0
+
+    def add(self, seconds: _Seconds) -> None:
+        self.busy += seconds.body
+        self.total += seconds.total
+
+    def spent(self) -> Spent:
+        return Spent(busy=self.busy, total=self.total, unfinished=self.unfinished)
+
+
 def _lost(started: _Started) -> Attempt:
+    """Return an attempt without end; a warm-up that has none is no fault."""
     return Attempt(
         repeat=started.repeat,
         arm=sys.intern(started.arm),
         index=started.index,
         number=started.attempt,
         block=started.block,
-        outcome=Outcome.LOST,
+        outcome=Outcome.WARMUP if started.warmup else Outcome.LOST,
     )

@@ -107,6 +107,15 @@ def attempt(index: int, outcome: Outcome = Outcome.OK, **more: Any) -> list[Any]
     return [started(index, **place), finished(index, outcome, **more)]
 
 
+def warmup(index: int, outcome: Outcome = Outcome.WARMUP, *, arm: str = ONLY_ARM, **more: Any) -> list[Any]:
+    """The two lines of a repeat that is run before the planned ones."""
+    name = repeat_id("gate-a", 1, arm, f"warmup-{index}")
+    return [
+        Started(repeat=name, arm=arm, index=index, attempt=1, warmup=True),
+        Finished(repeat=name, attempt=1, outcome=outcome, values={"t": 99.0}, **more),
+    ]
+
+
 def session_bytes(*lines: Any, footed: bool = True, head: Header | None = None) -> bytes:
     body = b"".join(encode(line) for line in (head or header(), *lines))
     footer = Footer(lines=body.count(b"\n"), digest=digest(body), ended="finished")

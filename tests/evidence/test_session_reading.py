@@ -14,11 +14,13 @@ from evidence_samples import (
     session_bytes,
     started,
     study,
+    warmup,
     write_session_file,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_prereg.evidence.files import Spent
 from pytest_prereg.evidence.lines import encode
 from pytest_prereg.evidence.model import Finished, Outcome, Started
 from pytest_prereg.evidence.parsing import parse
@@ -233,6 +235,38 @@ def test_reading_is_work_in_proportion(count_calls):
     (series,) = read(400)()
     assert len(series.repeats) == 400
     assert count_calls(read(400)) < 9 * count_calls(read(50))
+
+
+class TestWhatWasSpent:
+    def test_seconds_add_up_by_arm_whatever_became_of_the_attempts(self):
+        lines = [
+            *attempt(1, arm="a", seconds={"launch": 0.5, "body": 2.0, "total": 3.0}),
+            *attempt(2, Outcome.INFRASTRUCTURE, arm="a", seconds={"body": 1.0, "total": 1.5}),
+            *attempt(1, Outcome.TIMEOUT, arm="b", seconds={"body": 60.0, "total": 61.0}),
+            *attempt(2, Outcome.LOST, arm="b"),
+        ]
+
+        spent = parse_session(session_bytes(*lines, footed=False), PATH).spent
+
+        assert spent == {
+            "a": Spent(busy=3.0, total=4.5),
+            "b": Spent(busy=60.0, total=61.0, unfinished=1),
+        }
+
+    def test_warm_up_is_paid_for_as_well(self):
+        lines = [*warmup(1, seconds={"body": 2.0, "total": 3.0}), warmup(2)[0]]
+
+        spent = parse_session(session_bytes(*lines), PATH).spent
+
+        assert spent == {ONLY_ARM: Spent(busy=2.0, total=3.0, unfinished=1)}
+
+    def test_a_negative_duration_is_a_problem_and_not_a_refund(self):
+        lines = [*attempt(1, seconds={"body": 2.0}), *attempt(2, seconds={"body": -2.0})]
+
+        file = parse_session(session_bytes(*lines), PATH)
+
+        assert [problem.line for problem in file.problems] == [5]
+        assert file.spent[ONLY_ARM].busy == 2.0
 
 
 class TestStudyEvidence:
