@@ -172,7 +172,8 @@ class Series(msgspec.Struct, kw_only=True, frozen=True):
     repeats: tuple[RecordedRepeat, ...]
     """Settled slots, in run order."""
     faults: tuple[str, ...]
-    """Ids of the repeats of all infrastructure faults and lost attempts, one entry each."""
+    """Ids of the repeats of all infrastructure faults and lost attempts before their slots were settled, one
+    entry each."""
     surplus: int = 0
     """Repeats beyond the planned ones: kept, and left out."""
     disputed: tuple[str, ...] = ()

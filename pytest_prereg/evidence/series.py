@@ -28,7 +28,8 @@ def assemble(experiment: Experiment, files: Iterable[SessionFile]) -> list[Serie
 
     A slot is settled by its first attempt that is not run again. One that failed by infrastructure more than
     max(2, n/4) times is settled as that; a lost attempt never settles. What more than the planned repeats was
-    recorded is left out. Pilots belong to no series.
+    recorded is left out, and so are faults at a slot that was settled before: nobody needed to run it again.
+    Pilots and warm-ups belong to no series.
     """
     numbered: dict[int, list[tuple[Header, SessionFile]]] = {}
     for file in sorted(files, key=lambda file: file.path.name):
@@ -96,12 +97,13 @@ class Settling:
             if not self._is_planned(attempt):
                 self.surplus += 1
                 continue
-            if attempt.outcome in RERUN:
-                self.faults.append(attempt.repeat)
             slot = (attempt.arm, attempt.index)
             if slot in self.settled:
                 disputed |= attempt.outcome not in RERUN and not _agree(attempt, self.settled[slot])
-            elif self._settles(slot, attempt.outcome):
+                continue
+            if attempt.outcome in RERUN:
+                self.faults.append(attempt.repeat)
+            if self._settles(slot, attempt.outcome):
                 self.settled[slot] = _recorded(attempt, len(self.settled), machine)
         return disputed
 

@@ -110,6 +110,38 @@ def test_lost_attempts_never_settle_a_slot():
     assert ("", 1) in open_slots(series, GATE)
 
 
+def test_a_fault_at_a_slot_that_is_settled_counts_for_nothing():
+    """A file of such attempts could else be put beside a decided series, to be rid of it."""
+    decided = session("a", *attempt(1), *attempt(2), *attempt(3))
+    faults = [line for number in range(2, 30) for line in attempt(1, Outcome.INFRASTRUCTURE, attempt=number)]
+    later = session("b", *faults, *(started(2, attempt=number) for number in range(2, 30)), footed=False)
+
+    (series,) = assemble(GATE, [decided, later])
+
+    assert series == replace(assemble(GATE, [decided])[0], sessions=("a.jsonl", "b.jsonl"))
+    assert series.faults == ()
+
+
+def test_a_fault_counts_that_came_before_its_slot_was_settled():
+    lost = session("a", *attempt(1, Outcome.LOST), footed=False)
+    faulty = session("b", *attempt(1, Outcome.INFRASTRUCTURE, attempt=2), *attempt(1, attempt=3))
+    later = session("c", *attempt(1, Outcome.LOST, attempt=4), footed=False)
+
+    (series,) = assemble(GATE, [lost, faulty, later])
+
+    assert series.faults == ("gate-a/1/1", "gate-a/1/1")
+    assert [repeat.outcome for repeat in series.repeats] == [Outcome.OK]
+
+
+def test_another_result_at_a_settled_slot_is_disputed_whatever_faults_there_are():
+    first = session("a", *attempt(1), *attempt(9, Outcome.LOST))
+    other = session("b", *attempt(1, Outcome.INFRASTRUCTURE), *attempt(1, attempt=2, values={"t": 9.0}))
+
+    (series,) = assemble(GATE, [first, other])
+
+    assert (series.disputed, series.faults, series.surplus) == (("b.jsonl",), (), 1)
+
+
 def test_pilots_and_warm_up_belong_to_no_series():
     pilot = session("a", *attempt(1), origin="pilot", series=0)
     warm = session("b", *attempt(1, Outcome.WARMUP))
