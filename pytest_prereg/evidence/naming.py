@@ -14,12 +14,23 @@ if TYPE_CHECKING:
 
 SUFFIX = ".jsonl"
 _STAMP = "%Y%m%dT%H%M%SZ"
+_WARMUP = "warmup-"
 
 
 def repeat_id(experiment: str, series: int, arm: str, index: int) -> str:
     """Return ``experiment/series/arm/index``, without the arm where there is only one unnamed."""
     middle = "" if arm == ONLY_ARM else f"{arm}/"
     return f"{experiment}/{series}/{middle}{index}"
+
+
+def warmup_id(experiment: str, series: int, arm: str, number: int) -> str:
+    """Return the id of a repeat that is run before the planned ones: its last part is ``warmup-<number>``."""
+    return f"{repeat_id(experiment, series, arm, number).rpartition('/')[0]}/{_WARMUP}{number}"
+
+
+def names_warmup(repeat: str) -> bool:
+    """Return whether the id is one that :func:`warmup_id` gives."""
+    return repeat.rpartition("/")[2].startswith(_WARMUP)
 
 
 def utc_now() -> str:

@@ -16,7 +16,7 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.files import Attempt, SessionFile, Spent
 from pytest_prereg.evidence.lines import whole_lines
 from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
-from pytest_prereg.evidence.naming import shown
+from pytest_prereg.evidence.naming import names_warmup, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +170,10 @@ class Parser:
                 self.problem(moved, line=1)
 
     def _start(self, started: _Started) -> None:
+        if started.warmup and not names_warmup(started.repeat):
+            self.problem(
+                f'"{started.repeat}" was started as warm-up, which goes by another name', line=self._count
+            )
         earlier = self._begun.get(started.repeat)
         if earlier is not None:
             self._lose(earlier)
@@ -180,6 +184,9 @@ class Parser:
         if started is None or started.attempt != finished.attempt:
             self.problem(f'"{finished.repeat}" finished without having been started', line=self._count)
             return
+        if finished.outcome is Outcome.WARMUP and not started.warmup:
+            wrong = f'"{finished.repeat}" ended as warm-up without having been started as such'
+            self.problem(wrong, line=self._count)
         self._account(started.arm).add(finished.seconds)
         self._attempts.append(
             Attempt(

@@ -199,13 +199,17 @@ def open_slots(series: Series | None, experiment: Experiment) -> list[Slot]:
 
 
 def attempts(files: Iterable[SessionFile], repeat: str) -> int:
-    """Return how many times the repeat with this id was started, in all ``files``."""
-    return sum(attempt.repeat == repeat for file in files for attempt in file.attempts)
+    """Return how many times the repeat with this id was started, in all ``files``; of a warm-up, none."""
+    return attempts_by_repeat(files)[repeat]
 
 
 def attempts_by_repeat(files: Iterable[SessionFile]) -> Counter[str]:
-    """Return how many times each repeat was started, by id; what was never started counts 0."""
-    return Counter(attempt.repeat for file in files for attempt in file.attempts)
+    """Return how many times each repeat was started, by id; what was never started counts 0.
+
+    Warm-ups are not among them.
+    """
+    every = (attempt for file in files for attempt in file.attempts)
+    return Counter(attempt.repeat for attempt in every if attempt.outcome is not Outcome.WARMUP)
 
 
 def deciding_series(all_series: Iterable[Series]) -> Series | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_prereg.evidence.lines import digest, encode
 from pytest_prereg.evidence.model import Finished, Footer, Header, Outcome, Started
-from pytest_prereg.evidence.naming import repeat_id
+from pytest_prereg.evidence.naming import repeat_id, warmup_id
 from pytest_prereg.registry.model import ONLY_ARM, Arm, Experiment, Metric, Study
 from pytest_prereg.registry.tables import ExperimentTable, StudyTable
 
@@ -109,7 +109,7 @@ def attempt(index: int, outcome: Outcome = Outcome.OK, **more: Any) -> list[Any]
 
 def warmup(index: int, outcome: Outcome = Outcome.WARMUP, *, arm: str = ONLY_ARM, **more: Any) -> list[Any]:
     """The two lines of a repeat that is run before the planned ones."""
-    name = repeat_id("gate-a", 1, arm, f"warmup-{index}")
+    name = warmup_id("gate-a", 1, arm, index)
     return [
         Started(repeat=name, arm=arm, index=index, attempt=1, warmup=True),
         Finished(repeat=name, attempt=1, outcome=outcome, values={"t": 99.0}, **more),

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from evidence_samples import attempt, experiment, finished, header, session_bytes, started
+from evidence_samples import attempt, experiment, finished, header, session_bytes, started, warmup
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -144,13 +144,24 @@ def test_another_result_at_a_settled_slot_is_disputed_whatever_faults_there_are(
 
 def test_pilots_and_warm_up_belong_to_no_series():
     pilot = session("a", *attempt(1), origin="pilot", series=0)
-    warm = session("b", *attempt(1, Outcome.WARMUP))
+    warm = session("b", *warmup(1), *warmup(2, Outcome.OK), *warmup(3, Outcome.INFRASTRUCTURE), *warmup(9))
 
     (series,) = assemble(GATE, [pilot, warm])
 
     assert series.number == 1
     assert series.repeats == ()
     assert series.faults == ()
+
+
+@pytest.mark.parametrize("lines", [warmup(1), warmup(1)[:1], warmup(1, Outcome.TIMEOUT), warmup(9)])
+def test_warm_up_changes_nothing_of_a_series(lines):
+    """Whether it ended well, was lost, failed, or is called as a repeat beyond the planned ones would be."""
+    planned = [*attempt(1), *attempt(2), *attempt(3)]
+    cold, warm = session("a", *planned), session("a", *lines, *planned)
+
+    assert assemble(GATE, [warm]) == assemble(GATE, [cold])
+    assert attempts_by_repeat([warm]) == attempts_by_repeat([cold])
+    assert attempts([warm], lines[0].repeat) == 0
 
 
 def test_of_more_repeats_than_planned_the_first_by_index_are_taken():

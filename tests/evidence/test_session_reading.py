@@ -19,6 +19,7 @@ from evidence_samples import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pytest_prereg.evidence.files import Spent
 from pytest_prereg.evidence.lines import encode
@@ -117,7 +118,35 @@ def test_a_repeat_that_was_started_twice_was_lost_once():
     assert [(one.number, one.outcome) for one in file.attempts] == [(1, Outcome.LOST), (2, Outcome.OK)]
 
 
-def test_an_unreadable_line_is_named_by_its_number():
+@pytest.mark.parametrize("outcome", [Outcome.WARMUP, Outcome.OK, Outcome.TIMEOUT, Outcome.INFRASTRUCTURE])
+def test_what_was_started_as_warm_up_is_warm_up_whatever_its_end_says(outcome):
+    file = parse_session(session_bytes(*warmup(1, outcome), warmup(2)[0], *attempt(1)), PATH)
+
+    assert [(one.repeat, one.outcome) for one in file.attempts] == [
+        ("gate-a/1/warmup-1", Outcome.WARMUP),
+        ("gate-a/1/1", Outcome.OK),
+        ("gate-a/1/warmup-2", Outcome.WARMUP),
+    ]
+    assert file.problems == ()
+
+
+def test_a_planned_repeat_can_not_become_warm_up_when_it_has_ended():
+    """It would be run again, as often as its value is not liked."""
+    file = parse_session(session_bytes(*attempt(1, Outcome.WARMUP, values={"t": 9.0})), PATH)
+
+    (problem,) = file.problems
+
+    assert problem.line == 3
+    assert problem.message == '"gate-a/1/1" ended as warm-up without having been started as such'
+
+
+def test_a_planned_repeat_can_not_be_started_as_warm_up():
+    file = parse_session(session_bytes(replace(started(1), warmup=True), finished(1)), PATH)
+
+    (problem,) = file.problems
+
+    assert problem.line == 2
+    assert problem.message == '"gate-a/1/1" was started as warm-up, which goes by another name'
     data = session_bytes(*attempt(1), *attempt(2), footed=False).replace(
         b'"outcome":"ok"', b'"outcome":"good"', 1
     )
