@@ -41,7 +41,8 @@ def assemble(experiment: Experiment, files: Iterable[SessionFile]) -> list[Serie
 def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFile]]) -> Series:
     headers = [header for header, _ in sessions]
     first = next((header for header in headers if header.origin == "measured"), headers[0])
-    settling = Settling(first.planned)
+    measured = [header for header in headers if header.origin == "measured"]
+    settling = Settling(first.planned, rules=experiment.table.exclude or ())
     disputed = [file.path.name for header, file in sessions if settling.add(file.attempts, _machine(header))]
     return Series(
         experiment=experiment.id,
@@ -60,7 +61,8 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         sessions=tuple(file.path.name for _, file in sessions),
         subject=first.subject,
         data=first.data,
-        mixed_subject=len({(each.subject, each.data) for each in headers if each.origin == "measured"}) > 1,
+        mixed_subject=any((each.subject, each.data) != (first.subject, first.data) for each in measured),
+        mixed_versions=any(each.versions != first.versions for each in measured),
     )
 
 
@@ -76,10 +78,14 @@ def _common(mappings: Sequence[dict[str, str]]) -> dict[str, str]:
 
 
 class Settling:
-    """The slots of one series while its attempts are gone through in order."""
+    """The slots of one series while its attempts are gone through in order.
 
-    def __init__(self, planned: Mapping[str, int] | None) -> None:
+    ``rules`` are those that were registered: what anything else excluded, its author did.
+    """
+
+    def __init__(self, planned: Mapping[str, int] | None, *, rules: Iterable[str] = ()) -> None:
         self.planned = planned
+        self.rules = tuple(rules)
         self.settled: dict[Slot, RecordedRepeat] = {}
         self.faults: list[str] = []
         self.surplus = 0
@@ -104,7 +110,8 @@ class Settling:
             if attempt.outcome in RERUN:
                 self.faults.append(attempt.repeat)
             if self._settles(slot, attempt.outcome):
-                self.settled[slot] = _recorded(attempt, len(self.settled), machine)
+                by_author = attempt.outcome is Outcome.EXCLUDED and not _is_ruled(attempt.cause, self.rules)
+                self.settled[slot] = _recorded(attempt, len(self.settled), machine, by_author=by_author)
         return disputed
 
     def complete(self, arms: Collection[str]) -> bool:
@@ -128,7 +135,12 @@ def _agree(attempt: Attempt, settled: RecordedRepeat) -> bool:
     return (attempt.outcome, attempt.values) == (settled.outcome, settled.values)
 
 
-def _recorded(attempt: Attempt, position: int, machine: str | None) -> RecordedRepeat:
+def _is_ruled(cause: str | None, rules: Iterable[str]) -> bool:
+    """Whether the cause is a rule as it was written, alone or with the reading that broke it in brackets."""
+    return cause is not None and any(cause == rule or cause.startswith(f"{rule} (") for rule in rules)
+
+
+def _recorded(attempt: Attempt, position: int, machine: str | None, *, by_author: bool) -> RecordedRepeat:
     return RecordedRepeat(
         id=attempt.repeat,
         arm=attempt.arm,
@@ -140,6 +152,9 @@ def _recorded(attempt: Attempt, position: int, machine: str | None) -> RecordedR
         machine=attempt.machine or machine,
         cause=attempt.cause,
         instruments=attempt.instruments,
+        by_author=by_author,
+        outside=attempt.outside,
+        resumed=attempt.resumed,
     )
 
 

@@ -221,6 +221,68 @@ def test_a_measured_repeat_is_on_the_machine_of_its_session_unless_it_says_other
     assert [repeat.machine for repeat in assemble(GATE, [imported])[0].repeats] == [None, "other"]
 
 
+def test_what_a_repeat_ran_outside_of_and_what_it_went_on_from_is_passed_on():
+    lines = attempt(1, outside="load_average <= 4 (was 9)", resumed=True) + attempt(2)
+
+    (series,) = assemble(GATE, [session("a", *lines)])
+
+    assert [(repeat.outside, repeat.resumed) for repeat in series.repeats] == [
+        ("load_average <= 4 (was 9)", True),
+        (None, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "by_author"),
+    [
+        ("load_average > 4 (7.2)", False),
+        ("load_average > 4", False),
+        ("gpu_throttled (true)", False),
+        ("load_average > 40 (50)", True),
+        ("load_average", True),
+        ("too slow", True),
+        ("because load_average > 4 (7.2)", True),
+        ("", True),
+        (None, True),
+    ],
+)
+def test_only_a_registered_rule_excludes_without_its_author(cause, by_author):
+    ruled = ruled_by("load_average > 4", "gpu_throttled")
+
+    (series,) = assemble(ruled, [session("a", *attempt(1, Outcome.EXCLUDED, cause=cause))])
+
+    assert [repeat.by_author for repeat in series.repeats] == [by_author]
+    assert assemble(GATE, [session("a", *attempt(1, Outcome.EXCLUDED, cause=cause))])[0].repeats[0].by_author
+
+
+def test_what_was_not_excluded_was_excluded_by_nobody():
+    ended = [Outcome.OK, Outcome.INVALID, Outcome.TIMEOUT]
+    lines = [line for index, outcome in enumerate(ended, 1) for line in attempt(index, outcome)]
+
+    (series,) = assemble(ruled_by("gpu_throttled"), [session("a", *lines)])
+
+    assert not any(repeat.by_author for repeat in series.repeats)
+
+
+def ruled_by(*rules):
+    return replace(GATE, table=replace(GATE.table, exclude=list(rules)))
+
+
+@pytest.mark.parametrize(
+    ("second", "mixed"),
+    [
+        ({}, False),
+        ({"versions": {"python": "3.12.0"}}, True),
+        ({"versions": {"python": "3.11.9", "torch": "2.4"}}, True),
+        ({"versions": {"python": "3.12.0"}, "origin": "imported"}, False),
+    ],
+)
+def test_sessions_with_other_versions_are_told(second, mixed):
+    files = [session("a", *attempt(1)), session("b", *attempt(2), **second)]
+
+    assert assemble(GATE, files)[0].mixed_versions is mixed
+
+
 class TestWhichSeries:
     def complete(self, name, number):
         lines = [line for index in (1, 2, 3) for line in attempt(index, series=number)]
