@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import describe
 from pytest_prereg.report.columns import padded, width_of, wrapped
-from pytest_prereg.report.numbers import short, suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,12 +11,12 @@ from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
 from pytest_prereg.judge.model import Reason, Verdict
+from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import edges
 from pytest_prereg.registry.units import registered_unit
 from pytest_prereg.report.columns import padded, wrapped
 from pytest_prereg.report.commands import decision_rule, estimand
-from pytest_prereg.report.numbers import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.errors import StudyError
 from pytest_prereg.judge.chances import chance, plan_of, repeats_for
+from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.judge.power import inner_count
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import refused_unit
@@ -16,7 +17,6 @@ from pytest_prereg.registry.regions import contains, edges
 from pytest_prereg.registry.units import registered_unit
 from pytest_prereg.report.columns import wrapped
 from pytest_prereg.report.commands import decision_rule, estimand
-from pytest_prereg.report.numbers import short, suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

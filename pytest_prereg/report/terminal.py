@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.judge.model import Verdict
+from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.regions import Region, describe, edges
 from pytest_prereg.report.columns import ascii_text, cut, padded, width_of, wrapped
 from pytest_prereg.report.forest import forest
-from pytest_prereg.report.numbers import number_text
 from pytest_prereg.report.records import Record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_prereg.report.numbers import number_text, plain, short
+from pytest_prereg.judge.numbers import number_text, plain, short
 
 
 @pytest.mark.parametrize(
