@@ -8,6 +8,7 @@ from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
+from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.measure.pilot import tried_arms
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
 from pytest_prereg.outcomes import record_of
@@ -110,6 +111,9 @@ class Runner:
             params=setting.params,
             env=arm_environment(self.experiment, setting),
             timeout=setting.timeout,
+            service=service_of(self.experiment),
+            cache=self.experiment.table.cache,
+            exclusive=self.experiment.table.exclusive,
         )
 
 

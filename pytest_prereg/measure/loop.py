@@ -17,6 +17,7 @@ from pytest_prereg.evidence.series import attempts_by_repeat
 from pytest_prereg.measure.checkpoints import checkpoint_folder
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import arm_environment
+from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.measure.schedule import Slot, block_order, repeat_seed, sequential_order
 from pytest_prereg.measure.source_watch import SourceWatch
 from pytest_prereg.registry.uses import metrics_of
@@ -131,6 +132,9 @@ def job_for(study: Study, experiment: Experiment, header: Header, slot: Slot) ->
         env=arm_environment(experiment, arm),
         timeout=arm.timeout,
         checkpoint=None if pilot else str(checkpoint_folder(study.path, header.seed, repeat)),
+        service=service_of(experiment),
+        cache=experiment.table.cache,
+        exclusive=experiment.table.exclusive,
     )
 
 
@@ -183,6 +187,7 @@ class _Session:
         """Launch a slot once, with a line before and a line after; return how it ended."""
         self.attempts[job.repeat] += 1
         self._report(slot, job)
+        self.executor.prepare(job)
         started = self._started(slot, job)
         self.writer.started(started)
         result = self.executor.run(job)
@@ -223,6 +228,7 @@ class _Session:
             seconds=result.seconds,
             at=utc_now(),
             samples={**result.samples, **reduced},
+            resumed=result.resumed,
         )
 
     def _count_faults(self, result: Result) -> None:

@@ -98,6 +98,7 @@ class ServiceTable(Table, kw_only=True, frozen=True):
     command: list[str]
     ready: str | None = None
     scope: Literal["repeat", "series"] = "repeat"
+    timeout: Duration = "60 s"
 
 
 class RepeatsTable(Table, kw_only=True, frozen=True):

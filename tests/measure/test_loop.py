@@ -44,6 +44,9 @@ class Script:
     def start(self) -> None:
         self.starts += 1
 
+    def prepare(self, job: Job) -> None:
+        """It has no devices that others could use."""
+
     def run(self, job: Job) -> Result:
         self.jobs.append(job)
         answer = self.answers.pop(0) if self.answers else self.then

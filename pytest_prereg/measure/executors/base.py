@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from pytest_prereg.evidence.model import Outcome, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Service(msgspec.Struct, kw_only=True, frozen=True):
+    """A server that one repeat talks to: started before its body, and stopped with it."""
+
+    command: list[str]
+    """As written: ``{port}`` and the job's parameters are yet to be filled in."""
+    ready: str | None = None
+    """As written: an address, ``tcp``, or a text of its output; ``None`` is ``tcp``."""
+    seconds: float
+    """How long it may take until it is ready."""
 
 
 class Job(msgspec.Struct, kw_only=True, frozen=True):
@@ -25,6 +39,11 @@ class Job(msgspec.Struct, kw_only=True, frozen=True):
     """Seconds from the start of the body."""
     checkpoint: str | None = None
     """Folder that outlives a lost attempt."""
+    service: Service | None = None
+    cache: Literal["shared", "fresh"] = "shared"
+    """Whether compilers find what earlier repeats have compiled."""
+    exclusive: bool = True
+    """Whether nothing else may be measured on the machine meanwhile."""
 
 
 class Result(msgspec.Struct, kw_only=True, frozen=True):
@@ -39,10 +58,15 @@ class Result(msgspec.Struct, kw_only=True, frozen=True):
     error: str | None = None
     seconds: dict[str, float] = {}
     environment: dict[str, Any] = {}
+    resumed: bool = False
+    """Whether it found a checkpoint that an earlier attempt had left."""
 
 
 class Executor(Protocol):
     """Where repeats run. One job at a time; :meth:`close` may interrupt it at any moment."""
+
+    waiting: Callable[[], None] | None
+    """Called when a repeat has to wait, before it is launched, for what another session holds."""
 
     @property
     def name(self) -> str:
@@ -50,6 +74,14 @@ class Executor(Protocol):
 
     def start(self) -> None:
         """Get ready to run; raise ``MeasureError``, with nothing left running, if that is impossible."""
+
+    def prepare(self, job: Job) -> None:
+        """Wait until a repeat may be launched: for its devices, where others measure on them.
+
+        Called before its ``started`` line is written, so that giving up the wait loses no attempt;
+        :meth:`run` does it where nobody has. Nothing of the repeat runs yet. Raise ``MeasureError`` if
+        it never can.
+        """
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end and return how it ended; never raise for what the body does."""

@@ -12,7 +12,7 @@ from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.messages import Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -43,6 +43,7 @@ class LocalExecutor:
         self.environ, self.scrubbed = scrub(os.environ if environ is None else environ)
         self.outputs: list[Path] = []
         """Folders with what repeats printed that failed; they outlive the executor."""
+        self.waiting: Callable[[], None] | None = None
         self._servers: dict[frozenset[tuple[str, str]], ForkServer] = {}
 
     def __enter__(self) -> Self:
@@ -67,6 +68,9 @@ class LocalExecutor:
         except BaseException:
             self.close()
             raise
+
+    def prepare(self, job: Job) -> None:
+        """Wait until nobody else measures on the devices of ``job``."""
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end; a server that had died is started anew first."""
