@@ -16,9 +16,11 @@ import msgspec
 
 from pytest_prereg.registry.canonical import canonical_json
 from pytest_prereg.registry.durations import parse_duration
+from pytest_prereg.registry.environment_conditions import canonical_conditions
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.quantities import constants_used
 from pytest_prereg.registry.regions import parsed
+from pytest_prereg.registry.rules import canonical_rules
 from pytest_prereg.registry.uses import arms_of, instruments_of, metrics_of, quantities_of
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ PARSED = frozenset(
 UNBOUND = frozenset({"tags", "notes", "preload", "max-parallel", "cache"})
 """Keys of an experiment that change what a run costs, not what it shows."""
 
-RESOLVED = frozenset({"arms", "bounds", "metrics", "pairing", "sweep", "timeout"})
+RESOLVED = frozenset({"arms", "bounds", "conditions", "exclude", "metrics", "pairing", "sweep", "timeout"})
 """Keys of an experiment that are taken from what they were resolved to."""
 
 
@@ -190,6 +192,10 @@ def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any
     content = _stated(table, UNBOUND | RESOLVED)
     if table.timeout is not None:
         content["timeout"] = parse_duration(table.timeout)
+    if table.exclude:
+        content["exclude"] = canonical_rules(table.exclude)
+    if table.conditions:
+        content["conditions"] = canonical_conditions(table.conditions)
     if experiment.pairing != ("none" if experiment.kind == "import" else "block"):
         content["pairing"] = experiment.pairing
     arms = [experiment.arms[name] for name in arms_of(prediction, experiment.id)]

@@ -19,18 +19,15 @@ if TYPE_CHECKING:
 EXPERIMENTS = (
     "command",
     "read",
-    "service",
     "build",
-    "warmup",
-    "exclude",
-    "max-excluded",
     "resources",
-    "conditions",
     "max-parallel",
 )
 IN_ARMS = ("ref", "resources")
 OF_WHAT_RUNS = ("data", "subject")
 """Keys whose files are hashed when a repeat is run; what is imported says nothing of them."""
+OF_A_MACHINE = ("conditions", "exclude", "max-excluded", "warmup")
+"""Keys over what is recorded of the machine, or done on it; what is imported brings no such record."""
 
 
 def not_yet(study: Study) -> list[Problem]:
@@ -41,20 +38,39 @@ def not_yet(study: Study) -> list[Problem]:
     for name, experiment in study.experiments.items():
         keys = ("experiments", name)
         _experiment(keys, experiment.table, complaints)
-        for key in OF_WHAT_RUNS if experiment.kind == "import" else ():
-            if getattr(experiment.table, key):
-                _complain((*keys, key), f"{quoted(key)} of what is fed by import", complaints)
+        if experiment.kind == "import":
+            _imported(keys, experiment.table, complaints)
     return sorted(complaints.problems, key=lambda problem: problem.line or 0)
+
+
+def _imported(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
+    """What only the tool's own repeats can have."""
+    for key in OF_WHAT_RUNS:
+        if getattr(table, key):
+            _complain((*keys, key), f"{quoted(key)} of what is fed by import", complaints)
+    written = _without_defaults(table)
+    for key in OF_A_MACHINE:
+        if written.get(key):
+            why = "the tool saw none of its repeats, and knows nothing of their machine"
+            message = f"{label(keys)} is fed by import and has {quoted(key)}: {why}"
+            complaints.add((*keys, key), "PR008", message, "Leave it out.")
 
 
 def _experiment(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
     _written(keys, table, EXPERIMENTS, complaints)
     if table.executor != "local":
         _complain((*keys, "executor"), f"executor {quoted(table.executor)}", complaints)
-    if table.cache != "shared":
-        _complain((*keys, "cache"), f"cache = {quoted(table.cache)}", complaints)
+    if table.service is not None and table.service.scope == "series":
+        _one_server(keys, complaints)
     for name, arm in (table.arms or {}).items():
         _present((*keys, "arms", name), arm, IN_ARMS, complaints)
+
+
+def _one_server(keys: Path, complaints: Complaints) -> None:
+    """Refuse a server that outlives a repeat: not because it is hard to start, but for what it would show."""
+    message = 'with scope = "series" all repeats talk to one server, which makes n = 1 and decides nothing'
+    advice = 'Leave "scope" out: a server for each repeat.'
+    complaints.add((*keys, "service", "scope"), "PR024", f"{label(keys)}: {message}", advice)
 
 
 def _written(keys: Path, table: Table, names: Iterable[str], complaints: Complaints) -> None:
