@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
+from pytest_prereg.registry.caches import check_cache
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
+from pytest_prereg.registry.environment_conditions import parse_condition
 from pytest_prereg.registry.model import Arm, Experiment, Metric
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
+from pytest_prereg.registry.rules import parse_rule
+from pytest_prereg.registry.services import check_service
 from pytest_prereg.registry.structure import label
 from pytest_prereg.registry.tables import ExperimentTable, MetricTable, PredictionsFile, RepeatsTable
 from pytest_prereg.registry.unit_text import normal_unit
@@ -146,6 +150,8 @@ def _check_table(
     unplanned = any(arm.repeats is None for arm in arms.values())
     if unplanned and not fed_by_import(table) and not complaints.told(*keys, "repeats"):
         complaints.add((*keys, "repeats"), "PR004", f'{label(keys)} lacks "repeats"')
+    check_service(keys, table, arms, complaints)
+    check_cache(keys, table, arms, complaints)
     if isinstance(table.repeats, RepeatsTable):
         _check_stopping(keys, table.repeats, complaints)
         _check_pace(keys, table, arms, complaints)
@@ -157,6 +163,10 @@ def _check_table(
         if low > high:
             message = f"{label(keys)}: bounds of {quoted(name)} are empty: {low} is above {high}"
             complaints.add(here, "PR005", message)
+    for rule in table.exclude or ():
+        complaints.attempt((*keys, "exclude"), label(keys), parse_rule, rule)
+    for key, value in (table.conditions or {}).items():
+        complaints.attempt((*keys, "conditions", key), label(keys), parse_condition, key, value)
 
 
 def _check_stopping(keys: Path, repeats: RepeatsTable, complaints: Complaints) -> None:

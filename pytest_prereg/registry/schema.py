@@ -52,6 +52,12 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "pairing": "block: one repeat of every arm, in random order; none: independent arms.",
         "timeout": 'From the start of the body: "5 min", "500 ms", or seconds.',
     },
+    "ServiceTable": {
+        "command": "Started before each repeat; {port} is a free port, {param} a parameter of the arm.",
+        "ready": "An address that answers below 500, tcp for the port, or a text of its output.",
+        "scope": "repeat: a server for each repeat.",
+        "timeout": "How long it may take until it is ready.",
+    },
     "PredictionTable": {
         "claim": "The claim in words.",
         "experiment": "The experiment that it is about.",

@@ -15,7 +15,6 @@ def told(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('service = { command = ["serve"] }', '"service"'),
         ('build = ["make"]', '"build"'),
         ('data = ["a.csv"]', '"data" of what is fed by import'),
         ('subject = ["src/**"]', '"subject" of what is fed by import'),
@@ -26,7 +25,6 @@ def told(text: str) -> list[str]:
         ("resources = { gpu = 1 }", '"resources"'),
         ('conditions = { gpu = "H200" }', '"conditions"'),
         ("max-parallel = 2", '"max-parallel"'),
-        ('cache = "fresh"', 'cache = "fresh"'),
         ('arms.a = { ref = "main" }', '"ref"'),
         ("arms.a = { resources = { gpu = 2 } }", '"resources"'),
     ],
@@ -42,6 +40,14 @@ def test_a_key_of_an_experiment_without_its_feature_loads_and_is_refused_by_lock
 def test_defaults_that_are_written_out_are_no_feature() -> None:
     text = EXPERIMENT + 'repeats = 3\nwarmup = 0\nmax-parallel = 1\nexecutor = "local"\ncache = "shared"\n'
     assert told(text) == []
+
+
+def test_a_server_that_outlives_a_repeat_is_refused_for_what_it_would_show() -> None:
+    head = EXPERIMENT.partition("metrics")[0] + 'fixture = "reward_barrier"\nrepeats = 3\n'
+    assert told(head + 'service = { command = ["serve", "{port}"] }\n') == []
+    (message,) = told(head + 'service = { command = ["serve", "{port}"], scope = "series" }\n')
+    assert message.startswith('PR024: experiment "e": with scope = "series" all repeats talk to one server')
+    assert "n = 1" in message
 
 
 def test_files_of_what_is_run_here_are_a_feature() -> None:

@@ -1,0 +1,101 @@
+"""What a ``service`` must say to be started: a command that can be filled in, and when it is ready."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_prereg.registry.durations import parse_duration
+from pytest_prereg.registry.placeholders import placeholders
+from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.structure import label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_prereg.registry.model import Arm
+    from pytest_prereg.registry.positions import Path
+    from pytest_prereg.registry.structure import Complaints
+    from pytest_prereg.registry.tables import ExperimentTable, ServiceTable
+
+PORT = "port"
+
+_URL = re.compile(r"http://[^/:]+(:(\d+|\{\w+\}))?(/.*)?", re.DOTALL)
+_OTHER_URL = re.compile(r"[a-z]+://", re.IGNORECASE)
+
+
+def check_service(
+    keys: Path, table: ExperimentTable, arms: Mapping[str, Arm], complaints: Complaints
+) -> None:
+    """Complain about a service that could never be started for some arm, or never be found ready."""
+    service, here = table.service, (*keys, "service")
+    if service is None or complaints.told(*here):
+        return
+    if table.fixture is None and table.command is None:
+        message = f'{label(keys)}: "service" is for what runs; what is fed by import talks to no server'
+        complaints.add(here, "PR005", message)
+    if not service.command:
+        complaints.add((*here, "command"), "PR005", f'{label(keys)}: "command" of "service" is empty')
+    for name, arm in arms.items():
+        where = f"{label(keys)}, arm {quoted(name)}" if name else label(keys)
+        if _complained(here, where, service, arm, complaints):
+            break  # the other arms would say the same
+    _check_ready(here, label(keys), service, complaints)
+    try:
+        parse_duration(service.timeout)
+    except RefusedError as refusal:
+        complaints.refuse((*here, "timeout"), f'{label(keys)}, "timeout" of "service"', refusal)
+
+
+def _complained(here: Path, where: str, service: ServiceTable, arm: Arm, complaints: Complaints) -> bool:
+    problems = list(_problems(service, arm))
+    for key, code, message in problems:
+        complaints.add((*here, key), code, f'{where}: {quoted(key)} of "service" {message}')
+    return bool(problems)
+
+
+def _problems(service: ServiceTable, arm: Arm) -> Iterator[tuple[str, str, str]]:
+    """Key, code and message for each placeholder that nothing can take the place of."""
+    if PORT in arm.params and _names_port(service):
+        yield "command", "PR005", 'has "{port}", which is the free port and a parameter; rename the parameter'
+    texts = [("command", argument) for argument in service.command]
+    for key, text in [*texts, *([("ready", service.ready)] if service.ready is not None else [])]:
+        for name in placeholders(text):
+            if wrong := _wrong(key, text, name, arm):
+                yield key, *wrong
+
+
+def _wrong(key: str, text: str, name: str, arm: Arm) -> tuple[str, str] | None:
+    if name == PORT:
+        return None
+    if name not in arm.params:
+        hint = suggestion(name, [*arm.params, PORT], "it may name")
+        return "PR007", f"has unknown {quoted('{' + name + '}')}{hint}"
+    value = arm.params[name]
+    if isinstance(value, dict):
+        return "PR005", f"has {quoted('{' + name + '}')}, which is a table; a command takes text and numbers"
+    if isinstance(value, list) and (key != "command" or text != "{" + name + "}"):
+        return "PR005", f"has {quoted('{' + name + '}')}, a list, within {quoted(text)}; it must stand alone"
+    return None
+
+
+def _check_ready(here: Path, where: str, service: ServiceTable, complaints: Complaints) -> None:
+    ready = service.ready
+    if ready in (None, "tcp"):
+        if service.command and not _names_port(service):
+            message = (
+                f'{where}: "command" of "service" has no "{{port}}", so its port can\'t be watched; '
+                "add it, or say when it is ready: an address, or a text of its output"
+            )
+            complaints.add((*here, "command"), "PR005", message)
+    elif not ready.strip():
+        complaints.add((*here, "ready"), "PR005", f'{where}: "ready" of "service" is empty')
+    elif _OTHER_URL.match(ready) and not _URL.fullmatch(ready):
+        message = (
+            f'{where}: "ready" of "service" is {quoted(ready)}; write "http://localhost:{{port}}/health"'
+        )
+        complaints.add((*here, "ready"), "PR005", message)
+
+
+def _names_port(service: ServiceTable) -> bool:
+    return any(PORT in placeholders(argument) for argument in service.command)
