@@ -78,13 +78,13 @@ def conclude(case: Case, repeats: Sequence[RecordedRepeat], look: Look, choice: 
     series = case.series
     planned = _planned(question, series)
     n = look.n or planned or len(repeats) // len(question.arms)
-    doubts = obstacles_to(question, repeats, faults_seen_at(look, series.faults), n)
+    doubts = obstacles_to(question, series, repeats, faults_seen_at(look, series.faults), n)
     if case.obstacles:
         doubts[:0] = case.obstacles
     set_aside: tuple[str, ...] = ()
     if len(sample.kept) < len(repeats):
         doubts += failures(question, repeats)
-        doubts += losses(sample, case.experiment.table.max_excluded)
+        doubts += losses(sample, case.experiment.table.max_excluded, choice)
         set_aside = tuple([repeat.id for repeat in repeats if repeat.outcome in SET_ASIDE])
     if series.origin == "measured" and are_unstated(question.metrics, repeats):
         finding = replace(finding, flags=(*finding.flags, UNSTATED))

@@ -6,22 +6,27 @@ All members are supported at their own confidence, which needs no correction (in
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pytest_prereg.judge.findings import plural
-from pytest_prereg.judge.model import Judgement, Reason, Verdict
+from pytest_prereg.judge.model import Alternative, Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import rank_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.registry.model import Prediction
 
 METHOD = "all of {}"
+Pair = tuple[Judgement, Judgement]
+"""A member at its own confidence, and at ``alpha / k``."""
 
 
-def judge_all(prediction: Prediction, members: Sequence[tuple[Judgement, Judgement]]) -> Judgement:
+def judge_all(prediction: Prediction, members: Sequence[Pair]) -> Judgement:
     """Judge a conjunction from its members.
 
     Args:
@@ -57,10 +62,50 @@ def judge_all(prediction: Prediction, members: Sequence[tuple[Judgement, Judgeme
         flags=tuple(dict.fromkeys(flag for own in owns for flag in own.flags)),
         repeats=tuple(dict.fromkeys(repeat for own in owns for repeat in own.repeats)),
         set_aside=set_aside,
+        alternatives=tuple(_alternatives(members, set_aside)),
     )
 
 
-def _verdict(members: Sequence[tuple[Judgement, Judgement]]) -> tuple[Verdict, Doubt | None, str | None]:
+def _alternatives(members: Sequence[Pair], set_aside: Sequence[str]) -> Iterator[Alternative]:
+    """What the members are together with each of the repeats that were set aside, and with all of them.
+
+    A member that none of what is counted belongs to stays as it is.
+    """
+    for repeat in set_aside:
+        yield from _alternative(members, partial(_with_one, repeat))
+    if len(set_aside) > 1:
+        yield from _alternative(members, _with_all)
+
+
+def _alternative(
+    members: Sequence[Pair], chosen: Callable[[Judgement], Alternative | None]
+) -> Iterator[Alternative]:
+    pairs = [(_in_place(own, chosen(own)), _in_place(strict, chosen(strict))) for own, strict in members]
+    told = [found for own, _ in members if (found := chosen(own)) is not None]
+    if told:
+        counted = tuple(dict.fromkeys(repeat for found in told for repeat in found.counted))
+        yield Alternative(
+            counted=counted,
+            verdict=_verdict(pairs)[0],
+            estimate=None,
+            interval=None,
+            n=min(own.n for own, _ in pairs),
+        )
+
+
+def _with_one(repeat: str, member: Judgement) -> Alternative | None:
+    return next((each for each in member.alternatives if each.counted == (repeat,)), None)
+
+
+def _with_all(member: Judgement) -> Alternative | None:
+    return member.alternatives[-1] if member.alternatives else None
+
+
+def _in_place(member: Judgement, other: Alternative | None) -> Judgement:
+    return member if other is None else replace(member, verdict=other.verdict, n=other.n)
+
+
+def _verdict(members: Sequence[Pair]) -> tuple[Verdict, Doubt | None, str | None]:
     refuted = [strict.prediction for _, strict in members if strict.verdict is Verdict.REFUTED]
     if refuted:
         return Verdict.REFUTED, None, f"{_listed(refuted)} refuted"

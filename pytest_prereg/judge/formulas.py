@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.judge.censoring import cut_off, untested_tail
 from pytest_prereg.judge.drift import drifting
-from pytest_prereg.judge.exclusions import NONE, choices, disagreement
+from pytest_prereg.judge.exclusions import NONE, alternatives, by_author, choices, disagreement
 from pytest_prereg.judge.findings import APPROXIMATE, Drift, Finding, conclude, too_few
 from pytest_prereg.judge.fitness import SMALLEST_N
 from pytest_prereg.judge.gradients import gradient
@@ -121,8 +121,10 @@ def judge_formula(
     judgement = _concluded(case, NONE)
     if not judgement.set_aside:
         return judgement
-    others = [(choice, _concluded(case, choice)) for choice in choices(judgement.set_aside)]
-    doubt = disagreement(judgement, others, {})
+    own = frozenset[str]().union(*(by_author(part.repeats) for part in parts))
+    others = [(choice, _concluded(case, choice)) for choice in choices(judgement.set_aside, own)]
+    doubt = disagreement(judgement, [each for each in others if own.issuperset(each[0])], {})
+    judgement = replace(judgement, alternatives=alternatives(others))
     return judgement if doubt is None else against(judgement, doubt)
 
 
@@ -132,7 +134,8 @@ def _concluded(case: Case, choice: Choice) -> Judgement:
     for part in case.parts:
         sample, own = read_part(part, choice)
         groups += own
-        doubts += _told(case, part, [*_obstacles(part), *losses(sample, part.experiment.table.max_excluded)])
+        allowed = part.experiment.table.max_excluded
+        doubts += _told(case, part, [*_obstacles(part), *losses(sample, allowed, choice)])
         set_aside += [repeat.id for repeat in part.repeats if repeat.outcome in SET_ASIDE]
     doubts += _across(case.parts)
     finding = _find(case, groups)
@@ -169,7 +172,7 @@ def _are_unstated(case: Case) -> bool:
 
 def _obstacles(part: Part) -> Iterator[Doubt]:
     n = part.planned or len(part.repeats) // len(part.arms)
-    yield from obstacles_to(part.question, part.repeats, part.series.faults, n)
+    yield from obstacles_to(part.question, part.series, part.repeats, part.series.faults, n)
     yield from failures(part.question, part.repeats)
 
 

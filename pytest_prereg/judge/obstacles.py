@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.bounds import impossible
+from pytest_prereg.judge.exclusions import NONE, is_by_author, is_by_rule
 from pytest_prereg.judge.faults import too_many_faults
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Reason, Verdict
-from pytest_prereg.judge.scope import out_of_scope
+from pytest_prereg.judge.scope import out_of_conditions, out_of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_prereg.evidence.model import RecordedRepeat
+    from pytest_prereg.evidence.model import RecordedRepeat, Series
+    from pytest_prereg.judge.exclusions import Choice
     from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.judge.question import Question
@@ -48,12 +51,13 @@ def against(judgement: Judgement, doubt: Doubt) -> Judgement:
 
 
 def obstacles_to(
-    question: Question, repeats: Sequence[RecordedRepeat], faults: Sequence[str], n: int
+    question: Question, series: Series, repeats: Sequence[RecordedRepeat], faults: Sequence[str], n: int
 ) -> list[Doubt]:
-    """What keeps these repeats from deciding: impossible readings, machines that differ, faults.
+    """What keeps these repeats from deciding: impossible readings, conditions, machines that differ, faults.
 
     Args:
         question: What is asked of them.
+        series: Which they are of.
         repeats: All settled repeats of its arms, also those set aside.
         faults: A repeat id for each infrastructure fault.
         n: Repeats planned of each arm, the smaller arm's.
@@ -61,6 +65,8 @@ def obstacles_to(
     doubts: list[Doubt] = []
     if question.bounds and (impossibility := impossible(question, repeats)):
         doubts.append(impossibility)
+    if elsewhere := out_of_conditions(series, repeats):
+        doubts.append((Reason.SCOPE, elsewhere))
     if differing := out_of_scope(question, repeats):
         doubts.append((Reason.SCOPE, differing))
     if faults and (count := too_many_faults(faults, question.arms, n)):
@@ -78,11 +84,29 @@ def failures(question: Question, repeats: Sequence[RecordedRepeat]) -> Iterator[
         yield Reason.TASK_FAILED, detail
 
 
-def losses(sample: Sample, allowed: int) -> Iterator[Doubt]:
-    """Why too little is left: more than ``allowed`` of those set aside have no value, or none was kept."""
-    lost = len(sample.without_value)
-    if lost > allowed:
-        detail = f"{plural(lost, 'repeat')} set aside without a value, first {sample.without_value[0].id}"
-        yield Reason.EXCLUDED, f"{detail}; max-excluded is {allowed}"
-    if not sample.kept and (sample.set_aside or lost):
+def losses(sample: Sample, allowed: int, choice: Choice = NONE) -> Iterator[Doubt]:
+    """Why too little is left of what was set aside, where some of it is counted after all.
+
+    Args:
+        sample: The readings, and what has none.
+        allowed: As many of an arm may be excluded by rules that were registered.
+        choice: Ids of repeats that count although they were set aside.
+
+    What its author set aside without a value could have been anything: no verdict agrees with that.
+    """
+    lost = [repeat for repeat in sample.without_value if is_by_author(repeat)]
+    if lost:
+        detail = f"{plural(len(lost), 'repeat')} set aside without a value, first {lost[0].id}"
+        yield Reason.EXCLUDED, f"{detail}: with it the verdict could be another"
+    every = [*(reading.repeat for reading in sample.set_aside), *sample.without_value]
+    chosen = frozenset(choice)
+    ruled = [repeat for repeat in every if is_by_rule(repeat) and repeat.id not in chosen]
+    for arm, count in Counter(repeat.arm for repeat in ruled).items():
+        if count > allowed:
+            of = f" of arm {arm}" if arm else ""
+            yield (
+                Reason.EXCLUDED,
+                f"{plural(count, 'repeat')}{of} excluded by rule; max-excluded is {allowed}",
+            )
+    if every and not sample.kept:
         yield Reason.EXCLUDED, "every repeat was set aside"

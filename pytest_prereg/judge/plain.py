@@ -2,7 +2,8 @@
 
 It takes the same steps as the general way, and goes through the repeats once. As soon as anything else could
 be told (a repeat that is not ok, a skewed sample, a trend, too few distinct values, a second machine, a
-fault) it declines, and the general way finds the words. A test holds the two to one another.
+condition that did not hold, a fault) it declines, and the general way finds the words. A test holds the two
+to one another.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _values(question: Question, series: Series) -> tuple[list[float], bool]:
     """The value of each repeat, if all are in order, and whether an instrument is named for each."""
     n, planned = len(series.repeats), series.planned
     metric, scale, arm = question.metric, question.scale, question.arms[0]
-    if n < SMALLEST_N or series.faults or planned is None or planned.get(arm) != n:
+    if n < SMALLEST_N or series.faults or series.outside or planned is None or planned.get(arm) != n:
         return [], False
     machine, before, is_stated = series.repeats[0].machine, -1, True
     values: list[float] = []
@@ -77,6 +78,7 @@ def _values(question: Question, series: Series) -> tuple[list[float], bool]:
             or type(value) is not float
             or repeat.arm != arm
             or repeat.machine != machine
+            or repeat.outside is not None
             or repeat.index > n
             or repeat.position <= before
         ):

@@ -59,7 +59,8 @@ def _hanging(question: Question, readings: list[Reading], successes: int) -> Dou
         either = [reading for reading in either if reading.cut]
     if verdict is Verdict.INCONCLUSIVE or not either:
         return None
-    if _verdict(question, successes + len(either), len(readings)) is verdict:
+    counts = range(successes + 1, successes + len(either) + 1)
+    if all(_verdict(question, count, len(readings)) is verdict for count in counts):
         return None
     first = either[0]
     what = f'"{question.text}" could be either in {plural(len(either), "repeat")}, first {first.repeat.id}'

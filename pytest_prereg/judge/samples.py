@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _UNEVALUABLE = (ArithmeticError, LookupError, TypeError, ValueError)
 _OK = Outcome.OK
 SET_ASIDE = frozenset({Outcome.INVALID, Outcome.EXCLUDED})
+_RANKED = frozenset({"median", "quantile"})
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +46,7 @@ class Sample(msgspec.Struct, kw_only=True, frozen=True):
 
     kept: list[Reading]
     set_aside: list[Reading]
-    """Invalid or excluded repeats whose quantity can be computed."""
+    """Invalid or excluded repeats whose quantity can be computed, or weighed wherever it could lie."""
     without_value: list[RecordedRepeat]
     """Invalid or excluded repeats whose quantity cannot."""
 
@@ -112,10 +113,27 @@ def _measured(question: Question, repeat: RecordedRepeat) -> Reading:
 
 
 def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> None:
+    """Only what ended well is excluded; whether an invalid repeat was completed, nobody knows."""
     try:
-        sample.set_aside.append(_reading(question, repeat, 0.0))
+        reading = _reading(question, repeat, 1.0)
+        if repeat.outcome is Outcome.INVALID and reading != _reading(question, repeat, 0.0):
+            raise ValueError("it may have been completed or not")
     except _UNEVALUABLE:
-        sample.without_value.append(repeat)
+        anywhere = _anywhere(question, repeat)
+        if anywhere is None:
+            sample.without_value.append(repeat)
+            return
+        reading = anywhere
+    sample.set_aside.append(reading)
+
+
+def _anywhere(question: Question, repeat: RecordedRepeat) -> Reading | None:
+    """A repeat without a value wherever it could lie, where ranks or counts hold either end."""
+    if question.counts_failures:
+        return Reading(repeat, 0.0, 1.0, 1)
+    if question.statistic in _RANKED:
+        return Reading(repeat, -math.inf, math.inf, 1)
+    return None
 
 
 def _reading(question: Question, repeat: RecordedRepeat, completed: float) -> Reading:

@@ -1,4 +1,4 @@
-"""Whether all that is compared ran on one kind of machine."""
+"""Whether all that is compared ran on one kind of machine, and on one that the claim is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_prereg.judge.samples import block_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_prereg.evidence.model import RecordedRepeat
+    from pytest_prereg.evidence.model import RecordedRepeat, Series
     from pytest_prereg.judge.question import Question
 
 
@@ -30,6 +30,20 @@ def out_of_scope(question: Question, repeats: Sequence[RecordedRepeat]) -> str |
             f"{arm} on {_listed(on)}" for arm, on in by_arm.items()
         )
     return f"the series ran on several machines: {_listed(frozenset(machines))}"
+
+
+def out_of_conditions(series: Series, repeats: Sequence[RecordedRepeat]) -> str | None:
+    """Which registered condition did not hold, and for which repeat or series; ``None`` if all did.
+
+    Repeats that were set aside count too: nobody chooses the conditions by taking out what broke them.
+    """
+    if series.outside is not None:
+        return f"series {series.number} ran outside of the conditions: {series.outside}"
+    outside = [repeat for repeat in repeats if repeat.outside is not None]
+    if not outside:
+        return None
+    more = f" (and {len(outside) - 1} more)" if len(outside) > 1 else ""
+    return f"repeat {outside[0].id} ran outside of the conditions: {outside[0].outside}{more}"
 
 
 def _split_block(repeats: Sequence[RecordedRepeat]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pytest_prereg.judge.conclusions import Case, conclude
-from pytest_prereg.judge.exclusions import NONE, choices, disagreement, when
+from pytest_prereg.judge.exclusions import NONE, alternatives, by_author, choices, disagreement, when
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.judge.obstacles import against
 from pytest_prereg.judge.plain import judge_plain
@@ -166,13 +166,16 @@ def _cut_short(judgement: Judgement, course: Course, due: Look) -> Judgement:
 def _weighed(
     case: Case, repeats: Sequence[RecordedRepeat], look: Look, earlier: dict[Verdict, str]
 ) -> Judgement:
-    """Judge with and without what was set aside; ``earlier`` keeps how either would have ended the series."""
+    """Judge with and without what was set aside; ``earlier`` keeps how its author could have ended it."""
     judgement = conclude(case, repeats, look, NONE)
     if not judgement.set_aside and not earlier:
         return judgement
-    others = [(choice, conclude(case, repeats, look, choice)) for choice in choices(judgement.set_aside)]
-    doubt = disagreement(judgement, others, earlier)
-    for choice, other in ((NONE, judgement), *others):
+    own = by_author(repeats)
+    others = [(choice, conclude(case, repeats, look, choice)) for choice in choices(judgement.set_aside, own)]
+    weighed = [(choice, other) for choice, other in others if own.issuperset(choice)]
+    doubt = disagreement(judgement, weighed, earlier)
+    for choice, other in ((NONE, judgement), *weighed):
         if other.verdict is not Verdict.INCONCLUSIVE:
             earlier.setdefault(other.verdict, when(look.words, choice))
+    judgement = replace(judgement, alternatives=alternatives(others))
     return judgement if doubt is None else against(judgement, doubt)
