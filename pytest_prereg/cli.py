@@ -295,6 +295,7 @@ def power(
 def explain(name: str, file: Path | None) -> None:
     """Say in words why a verdict is what it is, what would have decided, and what would be p-hacking."""
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.series_states import series_states  # noqa: PLC0415
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
 
     study = load(file)
@@ -303,7 +304,8 @@ def explain(name: str, file: Path | None) -> None:
     assessments = [state.assess(one) for one in predictions]
     for number, assessment in enumerate(assessments):
         tell(assessment.problems)
-        for line in _apart(explanation_lines(assessment, study, _width()), number):
+        series = {name: series_states(state, name) for name in assessment.prediction.experiments}
+        for line in _apart(explanation_lines(assessment, study, _width(), series=series), number):
             say(line)
     if any(assessment.problems for assessment in assessments):
         raise SystemExit(_EXIT_ERRORS)

@@ -294,4 +294,5 @@ def record_of(assessment: Assessment) -> Record:
         series=assessment.series or 1,
         sessions=assessment.sessions,
         recorded=Verdict(assessment.recorded) if assessment.recorded else None,
+        cost_usd=assessment.account.usd if assessment.account else None,
     )

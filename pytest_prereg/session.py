@@ -24,6 +24,7 @@ from pytest_prereg.registry.load import load_study
 from pytest_prereg.report.records import records_json
 from pytest_prereg.report.scoreboard import scoreboard
 from pytest_prereg.report.terminal import verdict_lines
+from pytest_prereg.report.toll import toll_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -238,6 +239,7 @@ class PreregSession:
             unmeasured=unmeasured(assessments),
             credences=credences(assessments),
             overall=self._overall(),
+            toll=toll_of(run.state for run in self.runs.values()).lines(),
         )
         verdicts = verdict_lines(judged, width, unicode=unicode)
         return [*above, *verdicts, *self._replications(width, unicode=unicode), *below, *self._advice()]

@@ -17,12 +17,13 @@ from pytest_prereg.audit.pending import why_pending
 from pytest_prereg.audit.recorded import Evidenced, check_recorded
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
 from pytest_prereg.errors import StudyError
+from pytest_prereg.evidence.cost import Account, series_account
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.judge.instruments import UNSTATED
 from pytest_prereg.registry.lock import wrong_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.errors import Problem
@@ -69,7 +70,15 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         earlier=_beside(earlier),
         history=history(state, prediction) if is_guard(prediction) else (),
         final=found.final,
+        account=_account(state, found.used),
     )
+
+
+def _account(state: StudyState, used: Iterable[Series]) -> Account | None:
+    """What some series took; those that were imported nobody can say it of."""
+    bought = [one for one in used if one.origin == "measured"]
+    accounts = (series_account(state.files[one.experiment], one.number) for one in bought)
+    return sum(accounts, Account()) if bought else None
 
 
 def found_of(state: StudyState, prediction: Prediction) -> Found:

@@ -8,6 +8,7 @@ import msgspec
 
 from pytest_prereg.audit.order import Grade, Order
 from pytest_prereg.errors import Problem
+from pytest_prereg.evidence.cost import Account
 from pytest_prereg.evidence.model import Series
 from pytest_prereg.judge.model import Judgement, Verdict
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
@@ -84,6 +85,8 @@ class Assessment(msgspec.Struct, kw_only=True, frozen=True):
     """Of a guard, what every complete series says by itself, in order."""
     final: bool = True
     """Whether the verdict can be recorded: of a family that is not complete the levels may still rise."""
+    account: Account | None = None
+    """What the series that decide it took, with all that was run again; ``None`` where none was measured."""
 
     @property
     def recorded(self) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.again import AGAIN
 from pytest_prereg.audit.assessing import RESTS_ON_AMENDED
 from pytest_prereg.audit.standing import CONFIRMATORY
+from pytest_prereg.evidence.cost import dollars
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
 from pytest_prereg.judge.model import Reason, Verdict
@@ -19,13 +20,16 @@ from pytest_prereg.report.columns import padded, wrapped
 from pytest_prereg.report.commands import decision_rule, estimand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_prereg.audit.series_states import SeriesState
     from pytest_prereg.audit.standing import Assessment, Beside
+    from pytest_prereg.evidence.cost import Account
     from pytest_prereg.judge.model import Alternative, Judgement
     from pytest_prereg.registry.model import Study
 
 _LABEL = 11
+_NO_SERIES: Mapping[str, Sequence[SeriesState]] = {}
 
 REASONS: Mapping[Reason, str] = {
     Reason.INTEGRITY: "evidence was changed, or contradicts itself, so nothing can be concluded from it; "
@@ -100,10 +104,23 @@ HACKING = (
 )
 
 
-def explanation_lines(assessment: Assessment, study: Study, width: int = 80) -> list[str]:
-    """Return all that there is to say of one prediction, none of the lines wider than ``width``."""
+def explanation_lines(
+    assessment: Assessment,
+    study: Study,
+    width: int = 80,
+    *,
+    series: Mapping[str, Sequence[SeriesState]] = _NO_SERIES,
+) -> list[str]:
+    """Return all that there is to say of one prediction, none of the lines wider than ``width``.
+
+    Args:
+        assessment: What is known of it.
+        study: Its study.
+        width: Of the text, in characters.
+        series: What became of every series of each experiment.
+    """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
-    for label, text in _paragraphs(assessment, study):
+    for label, text in _paragraphs(assessment, study, series):
         for line in wrapped(text, width - _LABEL):
             lines.append(f"{padded(label, _LABEL)}{line}")
             label = ""  # noqa: PLW2901 - it stands before the first line alone
@@ -119,7 +136,9 @@ def _title(assessment: Assessment) -> str:
     return f"{judgement.verdict}{reason}{changed}"
 
 
-def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str]]:
+def _paragraphs(
+    assessment: Assessment, study: Study, series: Mapping[str, Sequence[SeriesState]]
+) -> Iterator[tuple[str, str]]:
     prediction, judgement = assessment.prediction, assessment.judgement
     yield "claim", prediction.claim
     yield "estimated", estimand(prediction, study.experiments)
@@ -128,6 +147,7 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
         yield "pending", f"{assessment.pending}; until every repeat is in, no number is shown"
         yield "history", _history(assessment)
         yield from _versions(assessment)
+        yield from _series(series)
         for flag in assessment.flags:
             yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
         return
@@ -138,6 +158,9 @@ def _paragraphs(assessment: Assessment, study: Study) -> Iterator[tuple[str, str
         yield "before", _before(assessment.earlier)
     yield "history", _history(assessment)
     yield from _versions(assessment)
+    yield from _series(series)
+    if assessment.account is not None:
+        yield "cost", _cost(assessment.account)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
         yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
     yield from _ways_on(assessment, judgement, study)
@@ -206,6 +229,27 @@ def _versions(assessment: Assessment) -> Iterator[tuple[str, str]]:
     for one in every[-_VERSIONS:]:
         now = ", the one of now" if one.subject == assessment.subject else ""
         yield "", f"series {one.series}: {one.verdict}, version {_short(one.subject)}{now}"
+
+
+def _series(series: Mapping[str, Sequence[SeriesState]]) -> Iterator[tuple[str, str]]:
+    """What became of every series, where there is more to tell than that the first one is complete."""
+    label = "series"
+    for experiment, several in series.items():
+        if all(one.state == "complete" and one.why is None for one in several) and len(several) <= 1:
+            continue
+        for one in several:
+            of = "" if one.planned in (None, one.repeats) else f" of {one.planned}"
+            why = f": {one.why}" if one.why else ""
+            yield label, f"{experiment}/{one.number} {one.state}, {one.repeats}{of} repeats{why}"
+            label = ""
+
+
+def _cost(account: Account) -> str:
+    """What the deciding series took, with all that was run again."""
+    least = "at least " if account.is_least else ""
+    money = f", {dollars(account.usd)}" if account.usd else ""
+    seconds = f"{account.busy:.3g} s in bodies and {account.idle:.3g} s idle"
+    return f"{least}{seconds}{money}, with all that was run again"
 
 
 def _short(digest: str | None) -> str:

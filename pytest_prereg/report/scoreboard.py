@@ -26,6 +26,7 @@ def scoreboard(
     unmeasured: Collection[str] = (),
     credences: Iterable[Credence] = (),
     overall: Mapping[str, float] = _NONE,
+    toll: Iterable[str] = (),
 ) -> tuple[list[str], list[str]]:
     """Return the lines above the verdicts and those below, none wider than ``width``.
 
@@ -38,6 +39,7 @@ def scoreboard(
         unmeasured: Ids of predictions whose basis is a model or an identity: no hit for anybody.
         credences: Of the confirmatory measured claims that were judged.
         overall: Confidence by id, where a verdict was given at one of several looks that share the error.
+        toll: What was lost and spent, in phrases.
     """
     text = str if unicode else ascii_text
     measured = [record for record in records if record.id not in unmeasured]
@@ -46,9 +48,9 @@ def scoreboard(
     notes = [
         *_notes(records),
         *_wrong(measured, overall),
-        *_cost(records),
         *derived,
         *_calibration(credences),
+        *toll,
     ]
     below = wrapped(" · ".join(notes), width)
     return [text(line) for line in above], [text(line) for line in below]
@@ -67,11 +69,9 @@ def _notes(records: Sequence[Record]) -> list[str]:
     standings = Counter(record.standing for record in records)
     exploratory = standings["exploratory"]
     imported = sum("imported" in record.flags for record in records)
-    excluded = sum(record.excluded for record in records)
     notes = [f"{standings['confirmatory']} of {len(records)} confirmatory"]
     notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
     notes += [f"{imported} imported"] if imported else []
-    notes += [f"{excluded} repeat{'s' * (excluded != 1)} excluded"] if excluded else []
     return notes
 
 
@@ -98,11 +98,6 @@ def _wrong(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]
     ]
     expected = sum((1 - level) / 2 for level in levels if level is not None)
     return [f"about {expected:.2g} wrong by chance"] if expected else []
-
-
-def _cost(records: Sequence[Record]) -> list[str]:
-    costs = [record.cost_usd for record in records if record.cost_usd is not None]
-    return [f"${sum(costs):.2f}"] if costs else []
 
 
 def _ruled(text: str, width: int) -> Iterator[str]:

@@ -201,9 +201,14 @@ def test_counts_that_need_two_lines_stay_together_above_the_verdicts():
     assert below == ["36 of 36 confirmatory · about 0.9 wrong by chance"]
 
 
-def test_imported_and_excluded_are_counted_apart():
-    _, (notes,) = scoreboard([judged(flags=("imported",), excluded=2)], 100)
-    assert "1 imported · 2 repeats excluded" in notes
+def test_imported_evidence_is_counted_apart():
+    _, (notes,) = scoreboard([judged(flags=("imported",))], 100)
+    assert "1 imported" in notes
+
+
+def test_what_was_lost_and_spent_is_told_last():
+    _, (notes,) = scoreboard([judged()], 140, toll=["5 repeats lost or excluded (2 tool, 3 service)", "$0.12"])
+    assert notes.endswith("5 repeats lost or excluded (2 tool, 3 service) · $0.12")
 
 
 def test_credences_are_scored_beside_what_they_say_nothing_of():
