@@ -49,6 +49,8 @@ class Study:
     points: tuple[tuple[str, ...], ...] = ()
     reduction: str | None = None
     bounds: dict[str, tuple[float, float]] | None = None
+    outside: str | None = None
+    """Which condition did not hold where the series ran."""
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -82,11 +84,15 @@ class Study:
         return self.planned if most is None else dict.fromkeys(self.arms, most)
 
     def add(self, value: Any = None, *, arm: str | None = None, outcome: str = "ok", **more: Any) -> Study:
-        """Appends one repeat; ``value`` is that of ``t``, or the values by metric, or none."""
+        """Appends one repeat; ``value`` is that of ``t``, or the values by metric, or none.
+
+        What is excluded was by its author, unless ``by_author`` says that it was by a rule.
+        """
         arm = self.arms[0] if arm is None else arm
         index = 1 + sum(repeat.arm == arm for repeat in self.repeats)
         values = value if isinstance(value, dict) else {} if value is None else {"t": value}
         more = {"block": None, "machine": None, "position": len(self.repeats), **more}
+        more.setdefault("by_author", outcome == "excluded")
         name = "/".join(part for part in ("e/1", arm, str(index)) if part)
         more.setdefault("instruments", dict.fromkeys(values, "wall-clock"))
         repeat = RecordedRepeat(
@@ -169,6 +175,7 @@ class Study:
             seed="",
             predictions={},
             sessions=(),
+            outside=self.outside,
         )
 
     def judge(self, **more: Any) -> Judgement:

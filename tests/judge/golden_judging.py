@@ -29,7 +29,7 @@ from pytest_prereg.registry.units import registered_unit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_prereg.judge.model import Judgement, Verdict
+    from pytest_prereg.judge.model import Alternative, Judgement, Verdict
     from pytest_prereg.registry.model import Experiment, Prediction
 
 FOLDER = Path(__file__).with_name("golden")
@@ -114,6 +114,7 @@ def series_of(experiment: Experiment, study: Line) -> Series:
                     position=len(repeats),
                     machine=changed.get("machine"),
                     instruments=dict.fromkeys(metrics, "clock"),
+                    by_author=changed.get("outcome") == "excluded" and not changed.get("by_rule"),
                 )
             )
     return Series(
@@ -181,12 +182,18 @@ def _record(plan: Plan, label: str, name: str, study: Line) -> Line:
     except PreregError as error:
         return {**line, "error": str(error)}
     line |= msgspec.to_builtins(judgement)
+    if judgement.alternatives:
+        line["alternatives"] = [_alternative(each) for each in judgement.alternatives]
     line["repeats"] = hashlib.sha256(",".join(judgement.repeats).encode()).hexdigest()[:8]
     if plan.stops(name):
         line["final"] = plan.is_final(name, study)
     elif (said := _hindsight(plan, name, judgement)) is not None:
         line["hindsight"] = said
     return line
+
+
+def _alternative(each: Alternative) -> str:
+    return f"{' '.join(each.counted)}: {each.verdict} {each.estimate} {each.interval} n {each.n}"
 
 
 def _hindsight(plan: Plan, name: str, judgement: Judgement) -> str | None:

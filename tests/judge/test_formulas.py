@@ -338,20 +338,29 @@ class TestObstacles:
 
     def test_with_and_without_what_was_set_aside_the_verdict_must_agree(self):
         made = difference(predicts="<= 1.2", falsifier="> 1.2")
-        made.add("one", 1.01, outcome="excluded")
+        made.add("one", 1.01, outcome="excluded", by_author=True)
         judgement = made.judge()
         assert (judgement.verdict, judgement.excluded, judgement.n) == (Verdict.SUPPORTED, 1, 7)
         judgement = made.add("two", 9.0, outcome="invalid").judge()
         assert judgement.reason is Reason.EXCLUDED
         assert judgement.detail == "supported without two/1/9, inconclusive with it"
 
-    def test_without_a_value_n_may_fall_by_max_excluded(self):
+    def test_without_a_value_no_verdict_agrees_whatever_max_excluded_says(self):
         made = difference().add("two", None, outcome="invalid")
-        assert made.judge().detail == (
-            "two: 1 repeat set aside without a value, first two/1/9; max-excluded is 0"
-        )
         made.max_excluded = 1
-        assert made.judge().verdict is Verdict.SUPPORTED
+        assert made.judge().detail == (
+            "two: 1 repeat set aside without a value, first two/1/9: with it the verdict could be another"
+        )
+
+    def test_a_rule_takes_out_as_many_of_an_arm_as_were_registered(self):
+        made = difference(predicts="<= 1.2", falsifier="> 1.2").add("two", 9.0, outcome="excluded")
+        assert made.judge().detail == "two: 1 repeat excluded by rule; max-excluded is 0"
+        made.max_excluded = 1
+        judgement = made.judge()
+        assert (judgement.verdict, judgement.excluded) == (Verdict.SUPPORTED, 1)
+        assert [(each.counted, each.verdict) for each in judgement.alternatives] == [
+            (("two/1/9",), Verdict.INCONCLUSIVE)
+        ]
 
     def test_a_value_of_one_input_is_none_of_the_repeat(self):
         made = Claim("t + u", {"t": "e:t", "u": "e:u"})

@@ -539,13 +539,76 @@ class TestSetAside:
         made = study(predicts="<= 1", falsifier="> 1").extend(*STEADY).add(1.0, outcome="invalid")
         assert made.judge().reason is Reason.STRADDLES
 
-    def test_without_a_value_n_may_fall_by_max_excluded(self, study):
-        made = study(planned={"": 8}).extend(*STEADY).add(outcome="invalid")
+    @pytest.mark.parametrize("outcome", ["invalid", "excluded"])
+    def test_without_a_value_no_verdict_agrees_whatever_max_excluded_says(self, study, outcome):
+        made = study(planned={"": 8}, max_excluded=8).extend(*STEADY).add(outcome=outcome)
         judgement = made.judge()
-        assert (judgement.reason, judgement.planned) == (Reason.EXCLUDED, 8)
-        assert judgement.detail == "1 repeat set aside without a value, first e/1/8; max-excluded is 0"
-        made.max_excluded = 1
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, Reason.EXCLUDED)
+        assert (judgement.planned, judgement.n) == (8, 7)
+        assert judgement.detail == (
+            "1 repeat set aside without a value, first e/1/8: with it the verdict could be another"
+        )
+        assert judgement.alternatives == ()
+
+    @pytest.mark.parametrize(("many", "verdict"), [(9, Verdict.INCONCLUSIVE), (19, Verdict.SUPPORTED)])
+    def test_a_median_is_weighed_with_what_has_no_value_at_either_end(self, study, many, verdict):
+        values = [1 + 0.01 * (number * 7 % many) for number in range(many)]
+        made = study(statistic="median", predicts="<= 1.15", falsifier="> 1.15").extend(*values)
         assert made.judge().verdict is Verdict.SUPPORTED
+        judgement = made.add(outcome="invalid").add(outcome="invalid").judge()
+        assert judgement.verdict is verdict
+        assert [each.counted for each in judgement.alternatives][-1] == (f"e/1/{many + 1}", f"e/1/{many + 2}")
+
+    @pytest.mark.parametrize(("many", "verdict"), [(15, Verdict.INCONCLUSIVE), (30, Verdict.SUPPORTED)])
+    def test_a_proportion_is_weighed_with_what_has_no_value_as_failure_and_success(
+        self, study, many, verdict
+    ):
+        made = study(statistic="proportion", quantity="t < 2", predicts=">= 0.75", falsifier="< 0.75")
+        made.extend(*[1.0] * many)
+        assert made.judge().verdict is Verdict.SUPPORTED
+        assert made.add(outcome="invalid").judge().verdict is verdict
+
+    def test_what_a_rule_takes_out_is_left_out_and_told(self, study):
+        made = study(predicts="<= 1.1", falsifier="> 1.1", max_excluded=1).extend(*STEADY)
+        judgement = made.add(3.0, outcome="excluded", by_author=False).judge()
+        assert (judgement.verdict, judgement.n, judgement.excluded) == (Verdict.SUPPORTED, 7, 1)
+        (other,) = judgement.alternatives
+        assert (other.counted, other.verdict, other.n) == (("e/1/8",), Verdict.INCONCLUSIVE, 8)
+
+    def test_more_than_max_excluded_of_an_arm_forbid_a_verdict(self, study):
+        made = study(contrast="a / b", max_excluded=1, predicts="<= 2", falsifier="> 2")
+        made.extend(*STEADY, arm="a").extend(*STEADY, arm="b")
+        made.add(1.0, arm="a", outcome="excluded", by_author=False)
+        made.add(1.0, arm="b", outcome="excluded", by_author=False)
+        assert made.judge().verdict is Verdict.SUPPORTED
+        judgement = made.add(1.0, arm="b", outcome="excluded", by_author=False).judge()
+        assert (judgement.reason, judgement.detail) == (
+            Reason.EXCLUDED,
+            "2 repeats of arm b excluded by rule; max-excluded is 1",
+        )
+
+    def test_a_rule_excuses_no_exclusion_by_hand(self, study):
+        made = study(predicts="<= 1.1", falsifier="> 1.1", max_excluded=2).extend(*STEADY)
+        made.add(3.0, outcome="excluded", by_author=False).add(2.9, outcome="excluded")
+        judgement = made.judge()
+        assert judgement.detail == "supported without e/1/9, inconclusive with it"
+        assert [each.counted for each in judgement.alternatives] == [
+            ("e/1/8",),
+            ("e/1/9",),
+            ("e/1/8", "e/1/9"),
+        ]
+
+    def test_conditions_that_did_not_hold_are_another_scope(self, study):
+        hot = study(predicts="<= 1.1", falsifier="> 1.1").extend(*STEADY)
+        hot.add(1.0, outside='load_average is 9, and the conditions want "<= 4"')
+        judgement = hot.judge()
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, Reason.SCOPE)
+        assert judgement.detail.startswith("repeat e/1/8 ran outside of the conditions: load_average is 9")
+        taken_out = study(predicts="<= 1.1", falsifier="> 1.1").extend(*STEADY)
+        taken_out.add(1.0, outside="load_average is 9", outcome="excluded")
+        assert taken_out.judge().reason is Reason.SCOPE
+        elsewhere = study(predicts="<= 1.1", falsifier="> 1.1", outside='gpu is "none"').extend(*STEADY)
+        assert elsewhere.judge().detail == 'series 1 ran outside of the conditions: gpu is "none"'
 
     def test_a_block_is_put_back_whole(self, study):
         made = study(contrast="a - b", pairing="block", predicts=">= 0.2", falsifier="< 0.2")
