@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RESERVE = 1 << 20
 """Bytes that must be free before a repeat is launched, so that what it yields can be kept."""
 
-Ended = Literal["finished", "interrupted", "failed"]
+Ended = Literal["finished", "interrupted", "failed", "stopped"]
 
 
 class SessionWriter:
