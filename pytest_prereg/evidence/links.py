@@ -1,4 +1,8 @@
-"""Each session names what was there before it, so that evidence can't vanish unnoticed."""
+"""Each session names what was there before it, so that evidence can't vanish unnoticed.
+
+It names the newest file of each experiment, and that names the one before it: a chain within each
+experiment. Whoever removes files of one can't avoid a break in the chain of that one, and headers stay short.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,40 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pytest_prereg.evidence.files import SessionFile
 
 
 def known_digests(files: Iterable[SessionFile]) -> dict[str, str]:
-    """Return what the header of the next session says of the ``files`` of the study that are there."""
-    return {file.name: file.digest for file in files if file.header is not None}
+    """Return what the header of the next session says of the ``files`` of the study that are there.
+
+    Left out is what a file of the same experiment names as it is now: whatever happens to it later breaks the
+    chain that leads there. A file of another experiment is no substitute. It could be given up together with
+    what it names, and the break would be in an experiment that does not matter.
+    """
+    there = [file for file in files if file.header is not None]
+    covered = {link for file in there for link in _links_within(file)}
+    return {file.name: file.digest for file in there if (file.name, file.digest) not in covered}
+
+
+def _links_within(file: SessionFile) -> Iterator[tuple[str, str]]:
+    """Yield name and digest of what ``file`` knows of its own experiment."""
+    if file.header is not None:
+        yield from (link for link in file.header.known.items() if _is_of(link[0], file))
+
+
+def _is_of(name: str, file: SessionFile) -> bool:
+    """Whether the file called ``name`` is one of the experiment that ``file`` belongs to."""
+    return name.partition("/")[0] == file.path.parent.name
 
 
 def check_links(files: Iterable[SessionFile]) -> list[Problem]:
     """Return a problem for each file that a later header names and that is gone, or is no longer what it was.
 
-    ``files`` are all session files of the study. A file may have grown since: its first lines must be the
-    same.
+    ``files`` are all session files of the study. One of another experiment may have grown since: its first
+    lines must be the same. One of the same experiment may not: its session had ended before the next began.
     """
     present = {file.name: file for file in files}
     prefixes: dict[str, frozenset[str]] = {}
@@ -38,12 +60,13 @@ def check_links(files: Iterable[SessionFile]) -> list[Problem]:
             if name not in prefixes:
                 prefixes[name] = _prefix_digests(file.path) if file else frozenset()
             if digest not in prefixes[name]:
-                problems[name] = _broken(name, file, witness)
+                problems[name] = _broken(name, "is no longer what it was" if file else "is gone", witness)
+            elif _is_of(name, witness):
+                problems[name] = _broken(name, "has grown since its session had ended", witness)
     return list(problems.values())
 
 
-def _broken(name: str, file: SessionFile | None, witness: SessionFile) -> Problem:
-    what = "is gone" if file is None else "is no longer what it was"
+def _broken(name: str, what: str, witness: SessionFile) -> Problem:
     return Problem(
         code="PR207",
         message=f'evidence "{name}" {what}; "{witness.name}" was written when it was there',

@@ -66,7 +66,7 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     versions: dict[str, str]
     known: dict[str, str] = {}
     """Digests of session files of the study that were there, up to their last whole line, by path: of all
-    that no other file known here names as it is."""
+    that no other file of their experiment names as they are."""
     subject: str | None = None
     """Digest of the experiment's subject; ``None`` where it declares none, and for an import."""
     data: str | None = None

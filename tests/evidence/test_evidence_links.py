@@ -7,6 +7,7 @@ import hashlib
 import pytest
 from evidence_samples import attempt, experiment, study, write_session_file
 
+from pytest_prereg.evidence.lines import encode
 from pytest_prereg.evidence.sessions import check_links, known_digests, read_session, read_study_evidence
 
 
@@ -18,8 +19,17 @@ def folder(tmp_path):
     return tmp_path
 
 
+def sessions_of(folder):
+    return [read_session(path) for path in sorted(folder.glob("*/*.jsonl"))]
+
+
 def problems_of(folder):
-    return check_links([read_session(path) for path in sorted(folder.glob("*/*.jsonl"))])
+    return check_links(sessions_of(folder))
+
+
+def add(folder, name, *lines, **changes):
+    """A session that knows what is there."""
+    return write_session_file(folder, name, *lines, known=known_digests(sessions_of(folder)), **changes)
 
 
 def test_what_is_unchanged_is_no_problem(folder):
@@ -43,13 +53,28 @@ def test_a_torn_end_that_came_or_went_is_no_problem(folder):
     assert problems_of(folder) == []
 
 
-def test_a_file_that_has_grown_since_is_no_problem(folder):
-    """Another experiment's session was still running when this one began."""
-    path = folder / "gate-a" / "a.jsonl"
-    write_session_file(folder, "a", *attempt(1), *attempt(2))
+def test_a_file_of_another_experiment_that_has_grown_since_is_no_problem(tmp_path):
+    """Its session was still running when this one began."""
+    path = write_session_file(tmp_path, "a", *attempt(1), footed=False, experiment="barrier")
+    add(tmp_path, "b")
+    with path.open("ab") as stream:
+        stream.writelines(map(encode, attempt(2)))
 
-    assert path.read_bytes().count(b"\n") == 6
-    assert problems_of(folder) == []
+    assert path.read_bytes().count(b"\n") == 5
+    assert problems_of(tmp_path) == []
+
+
+def test_a_file_that_has_grown_since_a_later_session_of_its_experiment_began_is_named(folder):
+    """No two run at once: somebody gave a repeat that was lost the value that pleased."""
+    with (folder / "gate-a" / "a.jsonl").open("ab") as stream:
+        stream.writelines(map(encode, attempt(2)))
+
+    (problem,) = problems_of(folder)
+
+    assert problem.message == (
+        'evidence "gate-a/a.jsonl" has grown since its session had ended; "gate-a/b.jsonl" was written when '
+        "it was there"
+    )
 
 
 def test_a_file_that_is_gone_is_named_with_its_witness(folder):
@@ -76,7 +101,7 @@ def test_a_file_without_a_footer_that_was_changed_is_named(folder, change):
 
 
 def test_each_missing_file_is_told_once(folder):
-    known = known_digests([read_session(path) for path in sorted(folder.glob("*/*.jsonl"))])
+    known = {file.name: file.digest for file in sessions_of(folder)}
     write_session_file(folder, "c", known=known)
     (folder / "gate-a" / "a.jsonl").unlink()
 
@@ -93,3 +118,48 @@ def test_files_of_other_experiments_are_known_too(tmp_path):
     files = [file for group in read_study_evidence(one).values() for file in group]
 
     assert len(check_links(files)) == 1
+
+
+class TestChain:
+    """A session names the last file of each experiment, which names the one before it."""
+
+    def test_what_the_last_file_of_an_experiment_names_is_not_named_again(self, folder):
+        assert list(known_digests(sessions_of(folder))) == ["gate-a/b.jsonl"]
+
+    def test_what_has_changed_since_it_was_named_is_named_again(self, folder):
+        write_session_file(folder, "a", *attempt(1), *attempt(2))
+
+        assert list(known_digests(sessions_of(folder))) == ["gate-a/a.jsonl", "gate-a/b.jsonl"]
+
+    def test_what_another_experiment_names_is_named_again(self, tmp_path):
+        add(tmp_path, "a")
+        add(tmp_path, "b", experiment="barrier")
+
+        assert list(known_digests(sessions_of(tmp_path))) == ["barrier/b.jsonl", "gate-a/a.jsonl"]
+
+    def test_no_file_of_another_experiment_can_be_given_up_to_hide_a_loss(self, tmp_path):
+        doomed = [add(tmp_path, "a"), add(tmp_path, "b", experiment="barrier")]
+        add(tmp_path, "c", experiment="third")
+        for path in doomed:
+            path.unlink()
+
+        assert {problem.path.split("/")[-2] for problem in problems_of(tmp_path)} == {"gate-a", "barrier"}
+
+    @pytest.mark.parametrize("gone", [[0], [1], [0, 1], [1, 2], [0, 2], [0, 1, 2]])
+    def test_any_that_are_removed_before_the_last_are_noticed(self, tmp_path, gone):
+        paths = [add(tmp_path, name, *attempt(1)) for name in "abcd"]
+        for index in gone:
+            paths[index].unlink()
+
+        problems = problems_of(tmp_path)
+
+        assert problems
+        assert {problem.path.split("/")[-1] for problem in problems} <= {paths[index].name for index in gone}
+
+    def test_headers_grow_with_the_number_of_experiments_only(self, tmp_path):
+        for index in range(30):
+            add(tmp_path, f"{index:02}", experiment=f"e{index % 3}")
+
+        known = [len(file.header.known) for file in sessions_of(tmp_path)]
+
+        assert max(known) == 3
