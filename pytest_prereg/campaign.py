@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pytest_prereg.audit.conditions import unmet
 from pytest_prereg.audit.deciding import candidates
 from pytest_prereg.audit.guards import wants_confirmation
+from pytest_prereg.audit.series_states import series_states
 from pytest_prereg.errors import PreregError, Problem, UsageError
+from pytest_prereg.evidence.cost import rates_of
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
-from pytest_prereg.evidence.model import Finished, Header, Series
-from pytest_prereg.evidence.naming import shown, utc_now
+from pytest_prereg.evidence.model import Header, Series
+from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
 from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.interrupts import sigterm_interrupts
+from pytest_prereg.measure.limits import Forecast, Limits
 from pytest_prereg.measure.loop import measure
+from pytest_prereg.measure.planning import first_launches
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.permission import refusal
+from pytest_prereg.registry.environment_conditions import machine_outside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,16 +79,24 @@ class Campaign:
         fresh: bool = False,
         explore: bool = False,
         progress: Progress | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.state = state
         self.fresh = fresh
         self.explore = explore
         self.progress = progress
+        self.limits = limits or Limits()
         self.measured: dict[str, list[Due]] = {}
+        self.written: dict[str, list[Path]] = {}
+        """Session files of this run, by experiment."""
         self.refused: dict[str, Problem] = {}
+        self.abandoned: list[str] = []
+        """What became of the series in whose place this run has opened another."""
+        self.priced = False
+        """Whether anything that was measured has a price."""
         self.outputs: list[Path] = []
         self._failed: dict[str, PreregError] = {}
-        self._announced: set[str] = set()
+        self._withheld: dict[tuple[str, str], str] = {}
 
     def measure(self, prediction: Prediction) -> None:
         """Measure what the prediction lacks, if it is registered at HEAD; ``refused`` says where it is not.
@@ -100,15 +114,31 @@ class Campaign:
     def _measure(self, prediction: Prediction, name: str) -> None:
         failed = self._failed.get(name)
         confirming = wants_confirmation(self.state, prediction)
-        if (name in self.measured and failed is None and not confirming) or not self.due(prediction, name):
+        is_done = name in self.measured and failed is None and self.limits.reached is None
+        if (is_done and not confirming) or not self.due(prediction, name):
             return
         if failed is not None:
             raise failed
-        try:
-            self._run(prediction, name)
-        except PreregError as error:
-            self._failed[name] = said_before(error)
-            raise
+        if self.limits.reached is None:
+            try:
+                self._run(prediction, name)
+            except PreregError as error:
+                self._failed[name] = said_before(error)
+                raise
+        self._note_stop(prediction, name)
+
+    def _note_stop(self, prediction: Prediction, name: str) -> None:
+        """Note what a limit has kept from being bought, if it has."""
+        if self.limits.reached is not None and (due := self.due(prediction, name)):
+            kept = f"{due.planned - due.missing} of {due.planned} repeats are kept"
+            self._withheld[prediction.id, name] = f"stopped: {self.limits.reached}, {kept}"
+
+    def withheld(self, prediction: Prediction) -> str | None:
+        """Why nothing, or no more, was measured for a prediction that may be: its machine, or a limit."""
+        for name in prediction.experiments:
+            if why := self._withheld.get((prediction.id, name)):
+                return why if len(prediction.experiments) == 1 else f"{name}: {why}"
+        return None
 
     def due(self, prediction: Prediction, name: str) -> Due | None:
         """The series of an experiment that a prediction waits for; ``None`` if none is, or may be run."""
@@ -127,50 +157,21 @@ class Campaign:
             self.refused[prediction.id] = replace(problem, message=f"{problem.message}, so {consequence}.")
             if not self.explore or (complete and not self.fresh):
                 return None
+        if not self.explore and (why := self._outside(experiment)):
+            self._withheld[prediction.id, name] = why
+            return None
         return self._next(experiment, self.state.series[experiment.id])
 
-    def announce(self, prediction: Prediction) -> list[str]:
-        """What a run would measure for this prediction, for ``--co``; an experiment is named once."""
-        lines = []
-        for name in prediction.experiments:
-            due = None if name in self._announced else self.due(prediction, name)
-            if due is not None:
-                self._announced.add(name)
-                lines.append(self._announcement(due))
-        return lines
+    def _outside(self, experiment: Experiment) -> str | None:
+        """Why the experiment must not be measured on this machine: its conditions are registered."""
+        if not experiment.table.conditions:
+            return None
+        outside = machine_outside(experiment.table.conditions, self._machine)
+        return f"this machine is outside its conditions: {outside}" if outside else None
 
-    def _announcement(self, due: Due) -> str:
-        took = self._seconds_per_repeat(due.experiment)
-        most = "at most " if due.may_end_early else ""
-        about = f", about {most}{took * due.missing:.0f} s" if took else ", time unknown"
-        repeats = f"{most}{due.missing} of {due.planned} repeats{about}, $0.00"
-        return f"would measure {due.experiment}: series {due.number}, {repeats}"
-
-    def advice(self, *, interrupted: bool, recorded: bool) -> list[str]:
-        """What was kept, and the command that comes next."""
-        study = self.state.study
-        lines = [str(replace(problem, advice=None)) for problem in self.refused.values()]
-        lines.extend(f"    {advice}" for advice in dict.fromkeys(one.advice for one in self.refused.values()))
-        files, repeats = self._kept()
-        if files:
-            lines.append(f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeats kept")
-        lines.extend(f"output of repeats that failed: {folder}" for folder in self.outputs)
-        if interrupted:
-            fresh = " --prereg-fresh" if self.fresh else ""
-            return [*lines, f"resume:  pytest --prereg{fresh}   (what is kept is not run again)"]
-        changed = self._uncommitted(recorded=recorded)
-        if changed:
-            lines.append(f"next:  git add {' '.join(changed)} && git commit -m 'Evidence for {study.id}'")
-        return lines
-
-    def _uncommitted(self, *, recorded: bool) -> list[str]:
-        """Lock and evidence, where there is something new in them that a clone would lack."""
-        study, repository = self.state.study, self.state.repository
-        if repository is None:
-            return []
-        evidence = study.evidence_folder
-        lock = [shown(study.lock_path)] if recorded and repository.differs(study.lock_path) else []
-        return [*lock, *([shown(evidence)] if evidence.is_dir() and repository.differs(evidence) else [])]
+    @cached_property
+    def _machine(self) -> dict[str, Any]:
+        return describe_machine()
 
     # What may run
 
@@ -185,7 +186,8 @@ class Campaign:
         """Go on with the open series that binds what is registered, else open a new one."""
         bound = self.bound(experiment)
         source = self.state.source(experiment)
-        opened = (one for one in every if not one.complete and one.seed and serves(one, bound))
+        opened = (one for one in every if not one.complete and one.voided is None)
+        opened = (one for one in opened if one.seed and serves(one, bound))
         opened = (one for one in opened if {*(one.planned or {})} <= {*experiment.arms})
         versions = self.state.subject(experiment), self.state.data(experiment)
         started = next((one for one in opened if is_current(one, source, bound, versions)), None)
@@ -212,31 +214,48 @@ class Campaign:
             if due is None:
                 return
             executor = LocalExecutor(state.study, experiment)
+            header = self._header(experiment, due, executor)
+            if self._is_beyond_limits(experiment, header, due):
+                return
             try:
-                with sigterm_interrupts():
+                with sigterm_interrupts(), self.limits.measuring():
                     executor.start()
-                    self.measured.setdefault(experiment.id, []).append(due)
-                    header = self._header(experiment, due, executor)
-                    writer = SessionWriter.open(state.study.evidence_folder, header, hold=hold)
-                    if self.progress:
-                        self.progress.start(
-                            experiment.id, due.missing, due.planned, may_end_early=due.may_end_early
-                        )
-                    measure(
-                        state.study,
-                        experiment,
-                        due.series,
-                        writer,
-                        executor,
-                        header=header,
-                        progress=self.progress.repeat if self.progress else None,
-                        files=state.files[experiment.id],
-                        enough=lambda _block: state.is_enough(experiment, due.number),
-                    )
+                    self._fill(experiment, due, header, hold, executor)
             finally:
                 executor.close()
                 self.outputs.extend(executor.outputs)
                 state.reread()
+
+    def _is_beyond_limits(self, experiment: Experiment, header: Header, due: Due) -> bool:
+        """Whether not even the first repeat may be bought: then nothing is started, and no file is begun."""
+        forecast = Forecast(experiment, header.rates, self.state.files[experiment.id])
+        return self.limits.refuses(forecast.of(first_launches(experiment, header, due.series)))
+
+    def _fill(
+        self, experiment: Experiment, due: Due, header: Header, hold: ExperimentHold, executor: LocalExecutor
+    ) -> None:
+        """Run what is missing into a session file of its own."""
+        state = self.state
+        if abandoned := left_behind(state, due):
+            self.abandoned.append(abandoned)
+        self.measured.setdefault(experiment.id, []).append(due)
+        writer = SessionWriter.open(state.study.evidence_folder, header, hold=hold)
+        self.written.setdefault(experiment.id, []).append(writer.path)
+        self.priced |= bool(header.rates)
+        if self.progress:
+            self.progress.start(experiment.id, due.missing, due.planned, may_end_early=due.may_end_early)
+        measure(
+            state.study,
+            experiment,
+            due.series,
+            writer,
+            executor,
+            header=header,
+            progress=self.progress.repeat if self.progress else None,
+            files=state.files[experiment.id],
+            enough=lambda _block: state.is_enough(experiment, due.number),
+            limits=self.limits,
+        )
 
     def _header(self, experiment: Experiment, due: Due, executor: LocalExecutor) -> Header:
         state = self.state
@@ -263,30 +282,27 @@ class Campaign:
             environment={**describe_machine(), "scrubbed": list(executor.scrubbed)},
             versions=describe_versions(),
             known=known_digests(file for files in state.files.values() for file in files),
+            rates=rates_of(state.study, experiment, executor.name),
         )
-
-    def _seconds_per_repeat(self, experiment: str) -> float | None:
-        """Mean duration of the repeats that are recorded, pilots included."""
-        lines = (line for file in self.state.files[experiment] for line in file.lines)
-        finished = (line for line in lines if isinstance(line, Finished))
-        totals = [line.seconds["total"] for line in finished if "total" in line.seconds]
-        return sum(totals) / len(totals) if totals else None
-
-    def _kept(self) -> tuple[int, int]:
-        """Files and settled repeats of the series measured in this run."""
-        series = [
-            one
-            for several in self.measured.values()
-            for due in several
-            for one in self.state.series[due.experiment]
-            if one.number == due.number
-        ]
-        return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
 
 
 def serves(series: Series, bound: Mapping[str, str]) -> bool:
     """Whether going on with a series decides what is registered; an exploratory one never does."""
     return not series.predictions if not bound else any(name in bound for name in series.predictions)
+
+
+def left_behind(state: StudyState, due: Due) -> str | None:
+    """Say what became of the series before one that is opened now, if it was never complete."""
+    if due.series is not None:
+        return None
+    begun = [one for one in series_states(state, due.experiment) if one.number == due.number - 1]
+    for one in begun:
+        if one.state != "complete":
+            became = "voided" if one.state == "voided" else "abandoned"
+            repeats = f"{one.repeats} of {one.planned}" if one.planned else str(one.repeats)
+            why = one.why or "it was not begun for what is registered"
+            return f"series {one.number} of {due.experiment} was {became} after {repeats} repeats: {why}"
+    return None
 
 
 def said_before(error: PreregError) -> PreregError:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from typing import Any, NamedTuple
 
 import pytest
+
+from pytest_prereg.measure.limits import Limits
+from pytest_prereg.registry.durations import parse_duration
+from pytest_prereg.registry.refusals import RefusedError, quoted
+
+LIMITS = (("--prereg-budget", "prereg_budget"), ("--prereg-max-time", "prereg_max_time"))
+"""What stops a run, and what it is parsed into."""
 
 
 class Mode(NamedTuple):
@@ -30,6 +39,7 @@ class Mode(NamedTuple):
             raise pytest.UsageError("CI is set: --prereg-fresh needs --prereg-measure")
         if ci and option.prereg_record:
             raise pytest.UsageError("CI is set: record verdicts where a person commits them, not in CI")
+        _check_limits(option, ci=ci)
         verify = option.prereg_verify or (ci and not option.prereg_measure)
         locked = option.prereg_locked if option.prereg_locked is not None else ci
         return cls(
@@ -49,3 +59,61 @@ class Mode(NamedTuple):
             if on
         ]
         return " · ".join((doing, *extra))
+
+    def command(self, option: Any) -> str:
+        """Return the command that goes on with what this run leaves: what it may do is the same."""
+        if not self.measure:
+            return "pytest --prereg-verify"
+        flags = [
+            flag for flag, on in (("--prereg-fresh", self.fresh), ("--prereg-explore", self.explore)) if on
+        ]
+        values = ((flag, getattr(option, name)) for flag, name in LIMITS)
+        limits = [f"{flag} {shlex.quote(value)}" for flag, value in values if value is not None]
+        return " ".join(["pytest --prereg", *flags, *limits])
+
+
+def limits_of(option: Any) -> Limits:
+    """Return what a run may spend.
+
+    Raises:
+        pytest.UsageError: an amount or a duration can't be read; it says what to type.
+    """
+    return Limits(budget=_dollars(option.prereg_budget), time=_seconds(option.prereg_max_time))
+
+
+def _check_limits(option: Any, *, ci: bool) -> None:
+    """Refuse a limit where nothing is bought."""
+    for flag, name in LIMITS:
+        if getattr(option, name) is None:
+            continue
+        if option.prereg_verify:
+            raise pytest.UsageError(
+                f"--prereg-verify buys nothing, so {flag} has nothing to stop: leave it out"
+            )
+        if ci and not option.prereg_measure:
+            raise pytest.UsageError(f"CI is set, so nothing is bought: {flag} needs --prereg-measure")
+
+
+def _dollars(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        message = f"--prereg-budget {quoted(text)} is no amount of money; write US dollars as a number"
+        raise pytest.UsageError(f"{message}: --prereg-budget 2.50")
+    return amount
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(float(text) if text.strip().replace(".", "", 1).isdecimal() else text)
+    except RefusedError as error:
+        message = (
+            f"--prereg-max-time {quoted(text)} is no duration; write seconds, or a number with s, min or h"
+        )
+        raise pytest.UsageError(f'{message}: --prereg-max-time "90 min"') from error

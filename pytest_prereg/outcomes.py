@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
+from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
 from pytest_prereg.errors import PreregError, Problem
@@ -69,10 +70,19 @@ class StudyRun:
                         self._measure(self.state.study.predictions[name])
             self._measure(prediction)
         assessment = self._explained(self.state.assess(prediction))
-        refused = self.campaign.refused.get(prediction.id)
-        if refused and assessment.judgement is None:
-            return msgspec.structs.replace(assessment, pending=f"{refused.code}: {refused.message}")
+        if assessment.judgement is None and (why := self._unbought(assessment)):
+            return msgspec.structs.replace(assessment, pending=why)
         return assessment
+
+    def _unbought(self, assessment: Assessment) -> str | None:
+        """Why this run has not measured what is pending, if that says more than what is missing."""
+        prediction = assessment.prediction
+        if refused := self.campaign.refused.get(prediction.id):
+            return f"{refused.code}: {refused.message}"
+        withheld = self.campaign.withheld(prediction)
+        if withheld and wants_confirmation(self.state, prediction):
+            return f"{assessment.pending}; {withheld}"
+        return withheld
 
     def _measure(self, prediction: Prediction) -> None:
         if not any(self.state.spoiled(name) for name in prediction.experiments):

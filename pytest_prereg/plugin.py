@@ -36,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--no-prereg-locked", action="store_false", dest="prereg_locked", help="the opposite")
     group.addoption("--prereg-executor", metavar="NAME", default=None, help="measure on this executor")
+    group.addoption(
+        "--prereg-budget", metavar="USD", default=None, help="stop before the run would cost more than this"
+    )
+    group.addoption(
+        "--prereg-max-time", metavar="T", default=None, help='stop before measuring takes longer: "90 min"'
+    )
     group.addoption("--prereg-json", metavar="FILE", default=None, help="write the records as JSON")
 
 
@@ -49,8 +55,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def is_asked(option: object) -> bool:
     """Whether any of the flags that judge predictions was given."""
     flags = (flag.removeprefix("--").replace("-", "_") for flag, _ in MODES)
-    return any(getattr(option, flag, False) for flag in flags) or bool(
-        getattr(option, "prereg_locked", None) or getattr(option, "prereg_json", None)
+    limits = ("prereg_budget", "prereg_max_time")
+    return any(getattr(option, name, False) for name in (*flags, "prereg_locked", "prereg_json")) or any(
+        getattr(option, name, None) is not None for name in limits
     )
 
 
@@ -75,8 +82,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if is_asked(config.option):
         from pytest_prereg.session import PreregSession  # noqa: PLC0415
+        from pytest_prereg.termination import Termination  # noqa: PLC0415
 
         config.pluginmanager.register(PreregSession.from_config(config), "prereg-session")
+        config.pluginmanager.register(Termination(), "prereg-termination")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pytest_prereg.evidence.cost import dollars
+from pytest_prereg.measure.limits import duration_text
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     import pytest
 
-    from pytest_prereg.measure.loop import Progress as Repeating
+    from pytest_prereg.measure.progress import Progress as Repeating
 
 REWRITE = "\r\x1b[K"
 """To the start of the line, and what is there erased."""
@@ -35,12 +38,8 @@ class Progress:
                 reporter.write(self._line, flush=True)
 
     def repeat(self, now: Repeating) -> None:
-        """Say which repeat is about to run."""
-        left = (now.planned - now.done) * now.seconds_per_repeat if now.seconds_per_repeat else None
-        most = "at most " if now.may_end_early else ""
-        about = f"   {most}{left:.0f} s left" if left is not None else ""
-        block = f"{now.block} of at most {now.blocks}" if now.may_end_early else str(now.block)
-        text = f"{now.experiment}  block {block}  {now.arm}  {now.done + 1} of {most}{now.planned}{about}"
+        """Say which repeat is about to run, or that it has to wait."""
+        text = progress_text(now)
         with self._terminal() as reporter:
             if reporter and reporter.isatty:
                 reporter.write(REWRITE + text[: reporter._tw.fullwidth - 1], flush=True)  # noqa: SLF001
@@ -67,3 +66,15 @@ class Progress:
         else:
             with capture.global_and_fixture_disabled():
                 yield reporter
+
+
+def progress_text(now: Repeating) -> str:
+    """Return the line: experiment, block, arm, how many are done, time that is left, cost so far."""
+    most = "at most " if now.may_end_early else ""
+    arm = [now.arm] if now.arm else []
+    repeat = "warm-up" if now.warmup else f"{now.done + 1} of {most}{now.planned}"
+    again = [f"attempt {now.attempt}"] if now.attempt > 1 and not now.warmup else []
+    waiting = ["waiting for the machine"] if now.waiting else []
+    left = [f" {most}{duration_text(round(now.seconds_left))} left"] if now.seconds_left is not None else []
+    block = f"block {now.block} of {most}{now.blocks}"
+    return "  ".join([now.experiment, block, *arm, repeat, *again, *waiting, *left, f" {dollars(now.usd)}"])

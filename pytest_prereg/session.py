@@ -10,13 +10,15 @@ import msgspec
 import pytest
 
 from pytest_prereg import arguments
+from pytest_prereg.announcing import announcements
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.campaign import Campaign, check_executor
+from pytest_prereg.closing import closing_lines
 from pytest_prereg.collection import PredictionItem, StudyFile
 from pytest_prereg.errors import PreregError, UsageError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
-from pytest_prereg.mode import Mode
+from pytest_prereg.mode import Mode, limits_of
 from pytest_prereg.outcomes import StudyRun, credences, record_of, unmeasured
 from pytest_prereg.progress import Progress
 from pytest_prereg.recording import record_verdicts
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.registry.model import Prediction
     from pytest_prereg.report.terminal import Shown
 
 WORDS = {
@@ -51,6 +54,8 @@ class PreregSession:
     def __init__(self, config: pytest.Config, mode: Mode) -> None:
         self.config = config
         self.mode = mode
+        self.limits = limits_of(config.option)
+        """What is left to spend is one sum over all studies of the run."""
         self.progress = Progress(config)
         self.studies = config.stash.get(arguments.STUDIES, ())
         self.runs: dict[Path, StudyRun] = {}
@@ -75,7 +80,9 @@ class PreregSession:
         if path not in self.runs:
             state = StudyState(load_study(path))
             fresh, explore = self.mode.fresh, self.mode.explore
-            campaign = Campaign(state, fresh=fresh, explore=explore, progress=self.progress)
+            campaign = Campaign(
+                state, fresh=fresh, explore=explore, progress=self.progress, limits=self.limits
+            )
             _, unicode = self._form()
             self.runs[path] = StudyRun(state, self.mode, campaign, unicode=unicode)
         return self.runs[path]
@@ -120,15 +127,16 @@ class PreregSession:
         writer: TerminalReporter | None = self.config.pluginmanager.get_plugin("terminalreporter")
         if writer is None or not self.config.option.collectonly or not self.mode.measure:
             return
-        for item in chosen:
-            for line in self._announced(item):
+        for run in self.runs.values():
+            own = [item.prediction for item in chosen if item.run is run]
+            for line in self._announced(run, own):
                 writer.line(line)
 
-    def _announced(self, item: PredictionItem) -> list[str]:
+    def _announced(self, run: StudyRun, predictions: list[Prediction]) -> Generator[str]:
         try:
-            return item.run.campaign.announce(item.prediction)
+            yield from announcements(run.campaign, predictions)
         except PreregError as error:
-            return [str(error)]
+            yield str(error)
 
     # Running: once, whatever else is installed
 
@@ -289,8 +297,16 @@ class PreregSession:
             if count is not None:
                 what = f"recorded {count} verdict{'s' * (count != 1)}" if count else "nothing new to record"
                 lines.append(f"{what} in {shown(run.state.study.lock_path)}")
-            lines.extend(run.campaign.advice(interrupted=self.interrupted, recorded=bool(count)))
+            again, recorded = self._again(), bool(count)
+            lines.extend(
+                closing_lines(run.campaign, again=again, interrupted=self.interrupted, recorded=recorded)
+            )
+        if self.interrupted and not self.runs:
+            lines.append(f"resume:  {self._again()}   (nothing was measured yet)")
         return lines
+
+    def _again(self) -> str:
+        return self.mode.command(self.config.option)
 
     def _assessments(self, run: StudyRun) -> list[Assessment]:
         return [assessment for owner, assessment in self.assessments.values() if owner is run]

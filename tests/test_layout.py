@@ -21,8 +21,10 @@ FOLDERS = ("registry", "evidence", "judge", "measure", "audit", "report")
 
 PYTEST_LAYER = frozenset(
     {
+        "announcing",
         "arguments",
         "campaign",
+        "closing",
         "collection",
         "fixtures",
         "mode",
@@ -31,6 +33,7 @@ PYTEST_LAYER = frozenset(
         "progress",
         "recording",
         "session",
+        "termination",
     }
 )
 OUTERMOST = PYTEST_LAYER | {"registration", "permission", "cli", "__main__"}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import time
 from collections import Counter
-from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.environment import machine_class
 from pytest_prereg.evidence.model import Finished, Outcome, Started
-from pytest_prereg.evidence.naming import repeat_id, utc_now
+from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.series import attempts_by_repeat
-from pytest_prereg.measure.checkpoints import checkpoint_folder
-from pytest_prereg.measure.executors.base import Job, Result
-from pytest_prereg.measure.executors.local import arm_environment
-from pytest_prereg.measure.executors.services import service_of
-from pytest_prereg.measure.schedule import Slot, block_order, repeat_seed, sequential_order
+from pytest_prereg.measure.limits import Forecast, Limits, Meter
+from pytest_prereg.measure.planning import is_look, job_for, schedule, settled_slots, warmups
+from pytest_prereg.measure.progress import Progress
 from pytest_prereg.measure.source_watch import SourceWatch
+from pytest_prereg.registry.environment_conditions import repeat_outside
+from pytest_prereg.registry.rules import rule_broken
 from pytest_prereg.registry.uses import metrics_of
 
 if TYPE_CHECKING:
@@ -28,33 +29,16 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.model import Header, Series, Value
     from pytest_prereg.evidence.sessions import SessionWriter
-    from pytest_prereg.measure.executors.base import Executor
-    from pytest_prereg.registry.model import Experiment, Stopping, Study
+    from pytest_prereg.measure.executors.base import Executor, Job, Result
+    from pytest_prereg.measure.schedule import Slot
+    from pytest_prereg.registry.model import Experiment, Study
 
 CONSECUTIVE_FAULTS = 3
 """So many infrastructure faults in a row are no accident of one repeat."""
 
-FIRST_LOOK = 3
-"""No interval has fewer blocks, so nothing can be decided before."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a session is when it is about to launch a repeat; never a value."""
-
-    experiment: str
-    arm: str
-    index: int
-    block: int
-    attempt: int
-    done: int
-    """Slots settled, those of earlier sessions included."""
-    planned: int
-    blocks: int
-    """Planned ones: of a series that may end early the most that there can be."""
-    may_end_early: bool
-    seconds_per_repeat: float | None
-    """Mean over this session so far."""
+class _LimitReached(Exception):  # noqa: N818 - it is no error
+    """The run may buy no more."""
 
 
 def measure(
@@ -69,11 +53,13 @@ def measure(
     files: Iterable[SessionFile] = (),
     observe: Callable[[Started, Finished], None] | None = None,
     enough: Callable[[int], bool] | None = None,
-) -> None:
+    limits: Limits | None = None,
+) -> str | None:
     """Run every open slot in schedule order, until each has settled, and close the session.
 
     Under a stopping rule it ends before, at the first look that finds the series decided. A look whose slots
-    earlier sessions settled is taken before anything is launched.
+    earlier sessions settled is taken before anything is launched. Warm-ups come before the first repeat that
+    is launched: a session that has nothing to launch runs none.
 
     Args:
         study: The study.
@@ -82,10 +68,14 @@ def measure(
         writer: The session's file. It is closed whatever happens; an interrupted repeat has no finished line.
         executor: Where to run; started, and left running.
         header: The header that ``writer`` was opened with: it has the plan, the seed and the machine.
-        progress: Called before each launch.
-        files: The earlier session files of the experiment, for the attempts in them.
+        progress: Called before each launch, and while one has to wait.
+        files: The earlier session files of the experiment, for the attempts in them, and what they took.
         observe: Called after each attempt with its two lines; for pilots, whose values may be seen.
         enough: Asked at each look with the block that is settled: whether the series is decided for good.
+        limits: What the run may spend.
+
+    Returns:
+        What the limit is that stopped it before all is settled, or ``None``.
 
     Raises:
         MeasureError: If nothing can be launched any more, or the code is no longer what the header says.
@@ -95,47 +85,16 @@ def measure(
         session = _Session(study, experiment, header, writer, executor)
         session.progress, session.observe = progress, observe
         session.remember(series, files)
-        for block, slots in groupby(schedule(experiment, header), key=lambda slot: slot.block):
-            for slot in slots:
-                session.settle(slot)
-            if enough is not None and is_look(experiment.stopping, block) and enough(block):
-                return
-
-
-def is_look(stopping: Stopping | None, block: int) -> bool:
-    """Whether a stopping rule lets a series end after so many blocks."""
-    if stopping is None:
-        return False
-    return block >= FIRST_LOOK if stopping.anytime else block in stopping.looks
-
-
-def schedule(experiment: Experiment, header: Header) -> list[Slot]:
-    """Return all planned slots of a series in the order in which they are to run."""
-    planned = header.planned or {}
-    if experiment.table.order == "sequential":
-        return sequential_order(planned)
-    return block_order(planned, header.seed)
-
-
-def job_for(study: Study, experiment: Experiment, header: Header, slot: Slot) -> Job:
-    """Return what an executor needs to run one slot."""
-    arm = experiment.arms[slot.arm]
-    repeat = repeat_id(experiment.id, header.series, slot.arm, slot.index)
-    pilot = header.origin == "pilot"
-    return Job(
-        repeat=repeat,
-        arm=slot.arm,
-        index=slot.index,
-        seed=repeat_seed(header.seed, slot.block),
-        metrics={name: metric.unit for name, metric in experiment.metrics.items()},
-        params=arm.params,
-        env=arm_environment(experiment, arm),
-        timeout=arm.timeout,
-        checkpoint=None if pilot else str(checkpoint_folder(study.path, header.seed, repeat)),
-        service=service_of(experiment),
-        cache=experiment.table.cache,
-        exclusive=experiment.table.exclusive,
-    )
+        limits = session.limits = limits or Limits()
+        session.meter = limits.meter(header.rates)
+        try:
+            session.run(enough)
+        except _LimitReached:
+            writer.close("stopped")
+            return limits.reached
+        finally:
+            session.meter.stop()
+    return None
 
 
 class _Session:
@@ -152,9 +111,13 @@ class _Session:
         self.progress: Callable[[Progress], None] | None = None
         self.observe: Callable[[Started, Finished], None] | None = None
         self.settled: set[tuple[str, int]] = set()
+        self.warmups = warmups(experiment, header)
+        self.left: Counter[str] = Counter()
         self.attempts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
-        self.durations: list[float] = []
+        self.limits = Limits()
+        self.meter = Meter(header.rates)
+        self.forecast = Forecast(experiment, header.rates)
         self.consecutive = 0
         self.restarted = False
         self.machine = machine_class(header.environment)
@@ -163,43 +126,91 @@ class _Session:
         self.watch = SourceWatch(study, experiment, header) if measured else None
 
     def remember(self, series: Series | None, files: Iterable[SessionFile]) -> None:
-        """Take in what earlier sessions of the series did."""
-        files = [file for file in files if file.header and file.header.origin != "pilot"]
-        self.settled.update((repeat.arm, repeat.index) for repeat in (series.repeats if series else ()))
-        self.attempts.update(attempts_by_repeat(files))
-        ended = ((attempt.repeat, attempt.outcome) for file in files for attempt in file.attempts)
+        """Take in what earlier sessions of the series did, and how long any of the experiment took."""
+        files = list(files)
+        self.forecast = Forecast(self.experiment, self.header.rates, files)
+        measured = [file for file in files if file.header and file.header.origin != "pilot"]
+        self.settled = settled_slots(series)
+        self.left = Counter(self.header.planned or {}) - Counter(arm for arm, _ in self.settled)
+        self.attempts.update(attempts_by_repeat(measured))
+        ended = ((attempt.repeat, attempt.outcome) for file in measured for attempt in file.attempts)
         self.faults.update(repeat for repeat, outcome in ended if outcome is Outcome.INFRASTRUCTURE)
+
+    def run(self, enough: Callable[[int], bool] | None) -> None:
+        """Settle all slots, or those up to the look that finds the series decided."""
+        for block, slots in groupby(schedule(self.experiment, self.header), key=lambda slot: slot.block):
+            for slot in slots:
+                self.settle(slot)
+            if enough is not None and is_look(self.experiment.stopping, block) and enough(block):
+                return
 
     def settle(self, slot: Slot) -> None:
         """Run a slot until it has its outcome: again in place after a fault, but not for ever."""
         if (slot.arm, slot.index) in self.settled:
             return
+        self._warm_up(slot)
         job = job_for(self.study, self.experiment, self.header, slot)
         while self._attempt(slot, job) is Outcome.INFRASTRUCTURE:
             self.faults[job.repeat] += 1
             if self.faults[job.repeat] > max(2, self._planned(slot.arm) / 4):
                 break
         self.settled.add((slot.arm, slot.index))
+        self.left[slot.arm] -= 1
         if job.checkpoint is not None:
             shutil.rmtree(job.checkpoint, ignore_errors=True)
 
-    def _attempt(self, slot: Slot, job: Job) -> Outcome:
+    def _warm_up(self, first: Slot) -> None:
+        """Run the warm-ups before the first repeat of the session, if what is left suffices for that, too.
+
+        None is run again, however it ended; three faults in a row are no accident even so.
+        """
+        warmups, self.warmups = self.warmups, []
+        self._check_limits(*(slot.arm for slot in warmups), first.arm)
+        for slot in warmups:
+            self._attempt(slot, job_for(self.study, self.experiment, self.header, slot), first.block)
+
+    def _attempt(self, slot: Slot, job: Job, block: int | None = None) -> Outcome:
         """Launch a slot once, with a line before and a line after; return how it ended."""
         self.attempts[job.repeat] += 1
-        self._report(slot, job)
-        self.executor.prepare(job)
+        self._get_ready(slot, job, block or slot.block)
         started = self._started(slot, job)
         self.writer.started(started)
+        began = time.monotonic()
         result = self.executor.run(job)
+        took = result.seconds.get("total", time.monotonic() - began)
         if self.watch is not None:
             self.watch.check()
-        finished = self._finished(started, result)
+        finished = self._finished(started, result, took)
         self.writer.finished(finished)
-        self.durations.append(result.seconds.get("total", 0.0))
+        self.meter.add(slot.arm, took)
+        self.forecast.learn(slot.arm, took)
         if self.observe is not None:
             self.observe(started, finished)
         self._count_faults(result)
         return result.outcome
+
+    def _get_ready(self, slot: Slot, job: Job, block: int) -> None:
+        """Wait until the repeat may be launched, unless a limit is reached before."""
+        now = partial(self._report, slot, job, block)
+        waited = False
+
+        def waiting() -> None:
+            nonlocal waited
+            waited = True
+            self._check_limits(slot.arm)
+            now(waiting=True)
+
+        self._check_limits(slot.arm)
+        now()
+        self.executor.waiting = waiting
+        self.executor.prepare(job)
+        if waited:
+            self._check_limits(slot.arm)
+            now()
+
+    def _check_limits(self, *arms: str) -> None:
+        if self.limits.refuses(self.forecast.of(arms)):
+            raise _LimitReached
 
     def _started(self, slot: Slot, job: Job) -> Started:
         return Started(
@@ -207,29 +218,44 @@ class _Session:
             arm=slot.arm,
             index=slot.index,
             attempt=self.attempts[job.repeat],
-            block=slot.block,
+            block=None if slot.is_warmup else slot.block,
             seed=job.seed,
             at=utc_now(),
+            warmup=slot.is_warmup,
         )
 
-    def _finished(self, started: Started, result: Result) -> Finished:
+    def _finished(self, started: Started, result: Result, took: float) -> Finished:
+        outcome, cause = self._ended(started, result)
         values, reduced = _without_unused_vectors(result.values, self.used)
         return Finished(
             repeat=started.repeat,
             attempt=started.attempt,
-            outcome=Outcome.PILOT if self.header.origin == "pilot" else result.outcome,
+            outcome=outcome,
             values=values,
             diagnostics=result.diagnostics,
             instruments={**_declared_instruments(self.experiment, result), **result.instruments},
-            cause=result.cause,
+            cause=cause,
             error=result.error,
             machine=self.machine,
             environment=result.environment,
-            seconds=result.seconds,
+            seconds={**result.seconds, "total": took},
             at=utc_now(),
             samples={**result.samples, **reduced},
+            outside=repeat_outside(self.experiment.table.conditions, result.environment),
             resumed=result.resumed,
         )
+
+    def _ended(self, started: Started, result: Result) -> tuple[Outcome, str | None]:
+        """Return outcome and cause as they are written: a rule excludes only what would have counted."""
+        if self.header.origin == "pilot":
+            return Outcome.PILOT, result.cause
+        if started.warmup:
+            how = None if result.outcome is Outcome.OK else f"{result.outcome}: {result.cause}"
+            return Outcome.WARMUP, how
+        broken = rule_broken(self.experiment.table.exclude, result.environment)
+        if broken is None or result.outcome is not Outcome.OK:
+            return result.outcome, result.cause
+        return Outcome.EXCLUDED, broken
 
     def _count_faults(self, result: Result) -> None:
         """Start the executor anew after several faults in a row, once; then give up."""
@@ -242,7 +268,7 @@ class _Session:
         self.executor.close()
         self.executor.start()
 
-    def _report(self, slot: Slot, job: Job) -> None:
+    def _report(self, slot: Slot, job: Job, block: int, *, waiting: bool = False) -> None:
         if self.progress is None:
             return
         self.progress(
@@ -250,13 +276,16 @@ class _Session:
                 experiment=self.experiment.id,
                 arm=slot.arm,
                 index=slot.index,
-                block=slot.block,
+                block=block,
                 attempt=self.attempts[job.repeat],
                 done=len(self.settled),
                 planned=sum((self.header.planned or {}).values()),
                 blocks=max((self.header.planned or {}).values(), default=0),
                 may_end_early=self.experiment.stopping is not None,
-                seconds_per_repeat=statistics.fmean(self.durations) if self.durations else None,
+                seconds_left=self.forecast.whole(self.left).seconds,
+                usd=self.meter.usd,
+                warmup=slot.is_warmup,
+                waiting=waiting,
             )
         )
 

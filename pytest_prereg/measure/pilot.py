@@ -7,6 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import Problem, UsageError
+from pytest_prereg.evidence.cost import rates_of
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.model import Header
@@ -42,7 +43,8 @@ def pilot(
 ) -> Path:
     """Run ``planned`` repeats of each arm and return the session file that keeps them.
 
-    Seeds are drawn anew each time, so that a pilot never runs what a registered repeat will.
+    Seeds are drawn anew each time, so that a pilot never runs what a registered repeat will. No warm-ups come
+    before: nothing of a pilot counts, so its first repeats are as good as any.
 
     Args:
         study: The study.
@@ -94,6 +96,7 @@ def _header(
         environment=describe_machine(),
         versions=describe_versions(),
         known=known_digests(file for files in evidence.values() for file in files),
+        rates=rates_of(study, experiment, executor),
     )
 
 

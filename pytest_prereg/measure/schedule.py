@@ -23,6 +23,12 @@ class Slot:
     index: int
     """1-based, within the arm."""
     block: int
+    """1-based; below that it is none of the series, but a warm-up."""
+
+    @property
+    def is_warmup(self) -> bool:
+        """Whether it is run before the planned repeats, and never counts."""
+        return self.block < 1
 
 
 def seed_base(digests: Iterable[str], series: int) -> str:
@@ -36,7 +42,7 @@ def seed_base(digests: Iterable[str], series: int) -> str:
 
 
 def repeat_seed(seed: str, block: int) -> int:
-    """Return the seed of every repeat of a block: below 2³², and different for every block of a series."""
+    """Return the seed of every repeat of a block: below 2³², different for every block, 0 and -1 included."""
     first = int.from_bytes(_hash(seed, "repeat")[:4], "big")
     return (first + block * STRIDE) % SEEDS
 
@@ -53,6 +59,14 @@ def block_order(planned: Mapping[str, int], seed: str) -> list[Slot]:
 def sequential_order(planned: Mapping[str, int]) -> list[Slot]:
     """Return all slots arm after arm, as declared; the repeats of one index still form a block."""
     return [Slot(arm, index, index) for arm, count in planned.items() for index in range(1, count + 1)]
+
+
+def warmup_order(arms: Iterable[str], count: int) -> list[Slot]:
+    """Return ``count`` warm-ups of each of ``arms``, in turn.
+
+    Their blocks are 0, -1 and so on: so their seeds are none of any planned repeat.
+    """
+    return [Slot(arm, number, 1 - number) for number in range(1, count + 1) for arm in arms]
 
 
 def _shuffled(planned: Mapping[str, int], seed: str, block: int) -> list[str]:

@@ -16,7 +16,8 @@ from pytest_prereg.evidence.sessions import SessionWriter, read_session
 from pytest_prereg.measure import source_watch
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import LocalExecutor
-from pytest_prereg.measure.loop import measure, schedule
+from pytest_prereg.measure.loop import measure
+from pytest_prereg.measure.planning import schedule
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.subjects import data_digest, subject_digest
@@ -371,7 +372,7 @@ def test_progress_tells_how_far_it_is_and_no_value(bench):
     bench.run(Script(then=replace(OK, values={"t": 123456.0})), progress=seen.append)
     assert [one.done for one in seen] == [0, 1, 2, 3, 4, 5]
     assert {one.planned for one in seen} == {6}
-    assert [one.seconds_per_repeat for one in seen] == [None] + [2.0] * 5
+    assert [one.seconds_left for one in seen] == [None, 10.0, 8.0, 6.0, 4.0, 2.0]
     assert "123456" not in repr(seen)
 
 

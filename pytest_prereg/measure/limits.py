@@ -1,0 +1,173 @@
+"""What a run may spend, what it has spent, and what the next repeat is likely to take.
+
+A limit stops a run before the repeat that would exceed it: what is bought is kept, and nothing of it is seen.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.evidence.cost import HOUR, Taken, dollars, price, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping
+
+    from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.registry.model import Experiment
+
+
+class Need(NamedTuple):
+    """What some repeats are likely to take; ``None`` is unknown."""
+
+    seconds: float | None
+    usd: float | None
+
+
+class Forecast:
+    """How long the repeats of an experiment are likely to take, by what each of its arms has taken so far."""
+
+    def __init__(
+        self, experiment: Experiment, rates: Mapping[str, float], files: Iterable[SessionFile] = ()
+    ) -> None:
+        self.rates = rates
+        self._known = taken(files)
+        self._timeouts = {name: arm.timeout for name, arm in experiment.arms.items()}
+
+    def learn(self, arm: str, seconds: float) -> None:
+        """Take in what an attempt took."""
+        before = self._known.get(arm, Taken())
+        self._known[arm] = Taken(seconds=before.seconds + seconds, attempts=before.attempts + 1)
+
+    def of(self, arms: Iterable[str]) -> Need:
+        """Return what a repeat of each of ``arms`` is likely to take together; an arm may be there twice.
+
+        Of an arm that has taken nothing yet it is the timeout, the most that a body may take.
+        """
+        return self._together(arms, self._timeouts)
+
+    def whole(self, arms: Iterable[str]) -> Need:
+        """Return the same of a whole series: an arm that has taken nothing yet is like the others."""
+        means = [mean for arm in self._known if (mean := self._known[arm].mean) is not None]
+        other = math.fsum(means) / len(means) if means else None
+        return self._together(arms, dict.fromkeys(self._timeouts, other))
+
+    def _together(self, arms: Iterable[str], otherwise: Mapping[str, float | None]) -> Need:
+        counts = Counter(arms)
+        each = {arm: self._known.get(arm, Taken()).mean or otherwise.get(arm) for arm in counts}
+        usd = {arm: self._usd(arm, seconds) for arm, seconds in each.items()}
+        return Need(_sum(counts, each), _sum(counts, usd))
+
+    def _usd(self, arm: str, seconds: float | None) -> float | None:
+        rate = self.rates.get(arm, 0.0)
+        return 0.0 if not rate else None if seconds is None else seconds * rate / HOUR
+
+
+class Meter:
+    """What one session has taken so far."""
+
+    def __init__(self, rates: Mapping[str, float]) -> None:
+        self._rates = rates
+        self._began = time.monotonic()
+        self._lasted: float | None = None
+        self._totals: dict[str, float] = {}
+
+    def add(self, arm: str, seconds: float) -> None:
+        """Count an attempt."""
+        self._totals[arm] = self._totals.get(arm, 0.0) + seconds
+
+    def stop(self) -> None:
+        """Let no more time count."""
+        self._lasted = self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """How long it has lasted."""
+        return time.monotonic() - self._began if self._lasted is None else self._lasted
+
+    @property
+    def usd(self) -> float:
+        """What that costs."""
+        return price(self.seconds, self._totals, self._rates)
+
+
+@dataclass
+class Limits:
+    """What a run may spend over all its studies and experiments; ``None`` is as much as it takes."""
+
+    budget: float | None = None
+    """USD."""
+    time: float | None = None
+    """Seconds of measuring, with what starting and waiting take."""
+    reached: str | None = None
+    """Which limit has stopped the run; then nothing more is bought in it."""
+    _meters: list[Meter] = field(default_factory=list)
+    _seconds: float = 0.0
+    _since: float | None = None
+
+    @contextmanager
+    def measuring(self) -> Generator[None]:
+        """Count the time that passes inside."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds, self._since = self.seconds, None
+
+    def meter(self, rates: Mapping[str, float]) -> Meter:
+        """Return a meter for one more session, whose cost counts."""
+        self._meters.append(Meter(rates))
+        return self._meters[-1]
+
+    @property
+    def seconds(self) -> float:
+        """What measuring has taken so far."""
+        return self._seconds + (time.monotonic() - self._since if self._since is not None else 0.0)
+
+    @property
+    def usd(self) -> float:
+        """What all sessions of the run have cost so far."""
+        return math.fsum(meter.usd for meter in self._meters)
+
+    def refuses(self, need: Need) -> bool:
+        """Whether what is left does not suffice; what takes an unknown time is let through while any is left.
+
+        Once refused is refused for the run: where it stopped is where the next one goes on.
+        """
+        limits = (
+            ("budget", self.budget, dollars, self.usd, need.usd),
+            ("time", self.time, duration_text, self.seconds, need.seconds),
+        )
+        for what, limit, text, spent, needed in limits if self.reached is None else ():
+            if limit is not None and _exceeds(limit, spent, needed):
+                self.reached = self.reached or _said(what, text, limit, spent, needed)
+        return self.reached is not None
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in the unit that a person would choose: ``45 s``, ``90 min``, ``2.5 h``."""
+    for unit, length in (("h", HOUR), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _exceeds(limit: float, spent: float, need: float | None) -> bool:
+    return spent >= limit if need is None else spent + need > limit
+
+
+def _said(what: str, shown: Callable[[float], str], limit: float, spent: float, need: float | None) -> str:
+    if need is not None and spent < limit / 2:
+        next_ = f"the next repeat is likely to take {shown(need)}"
+        return f"{next_}, {shown(spent)} of the {what} of {shown(limit)} are spent"
+    return f"the {what} of {shown(limit)} is spent ({shown(spent)})"
+
+
+def _sum(counts: Mapping[str, int], each: Mapping[str, float | None]) -> float | None:
+    """Return the sum over all, or ``None`` if one is not known."""
+    products = [counts[arm] * one for arm, one in each.items() if one is not None]
+    return math.fsum(products) if len(products) == len(each) else None
