@@ -413,11 +413,12 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
 
 
 def _closed(study: Study, experiment: Experiment) -> list[int]:
-    """Return the series that were begun without a number of repeats and have all that they were begun for."""
+    """Return the series that are voided, or have all that they were begun for without a number of repeats."""
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
 
     several = StudyState(study).series[experiment.id]
-    return [one.number for one in several if one.complete and one.planned is None]
+    ended = (one for one in several if one.voided is not None or (one.complete and one.planned is None))
+    return [one.number for one in ended]
 
 
 def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series, bool]:

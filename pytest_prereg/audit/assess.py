@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.committed import check_committed, committed_lock
 from pytest_prereg.audit.deciding import Basis, lacking
 from pytest_prereg.audit.dependencies import in_order, rests_on
+from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
@@ -59,27 +61,56 @@ class StudyState:
         self._order = in_order(study.predictions, self._below)
         self._files_digested: dict[tuple[Digest, str], str | None] = {}
         self._terms: dict[str, Terms] = {}
+        self.is_supposed = False
+        """Whether its lock is not the one on disk: then what that records is not held against it."""
         self.reread()
 
     def reread(self) -> None:
         """Read all evidence of the study from disk."""
         self.files = read_study_evidence(self.study)
-        self.series = {
-            name: self.assembled(experiment, self.files.get(name, []))
+        self.as_recorded = {
+            name: self._assembled(experiment, self.files.get(name, []))
             for name, experiment in self.study.experiments.items()
         }
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
         self.bound_by_evidence = bound_by(self.files)
+        for derived in ("amended", "family", "orders"):
+            self.__dict__.pop(derived, None)
+        self._apply()
+
+    def with_lock(self, lock: Lock) -> StudyState:
+        """Return the same study and evidence with other exclusions and voided series, from ``lock``.
+
+        Whether that says what was recorded before is not asked again.
+        """
+        other = copy.copy(self)
+        other.lock = lock
+        other.is_supposed = True
+        other._apply()  # noqa: SLF001 - it is another of this class
+        return other
+
+    def _apply(self) -> None:
+        """Take what the lock says of the evidence into account; all that rests on that is found anew."""
+        self.series = {
+            name: [applied(one, self.lock) for one in several] for name, several in self.as_recorded.items()
+        }
         self._assessed: dict[str, Assessment] = {}
         self._refused: dict[str, PreregError] = {}
         self._open: set[str] = set()
-        for derived in ("amended", "bases", "earlier", "family", "orders"):
+        for derived in ("bases", "earlier", "misplaced"):
             self.__dict__.pop(derived, None)
 
     def assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
-        """All series of an experiment; one that a stopping rule ends early is complete from there on."""
-        several = assemble(experiment, files)
+        """All series of an experiment; one that a stopping rule ends early is complete from there on.
+
+        What the lock excludes is taken out of them, and reopens none.
+        """
+        return [applied(one, self.lock) for one in self._assembled(experiment, files)]
+
+    def _assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:
+        files = list(files)
+        several = [with_conditions(experiment, one, files) for one in assemble(experiment, files)]
         return [one if one.complete else self._ended(experiment, one) for one in several]
 
     def _ended(self, experiment: Experiment, series: Series) -> Series:
@@ -132,6 +163,16 @@ class StudyState:
             if self.bound_by_evidence.get(name, set())
             & {each.old for each in entry.amendments if each.key == "digest"} - {entry.digest}
         )
+
+    @cached_property
+    def misplaced(self) -> list[tuple[str, Problem]]:
+        """Entries of the lock that name no evidence, or what may not be excluded, by the experiment named."""
+        return misplaced(self)
+
+    def undisturbed(self, basis: Basis) -> Basis:
+        """Return a basis with its series as they were recorded, whatever was excluded or voided since."""
+        recorded = {name: {one.number: one for one in self.as_recorded[name]} for name in basis}
+        return {name: recorded[name][series.number] for name, series in basis.items()}
 
     @cached_property
     def head_lock(self) -> Lock | None:

@@ -15,6 +15,7 @@ from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.judging import judged
 from pytest_prereg.audit.pending import why_pending
 from pytest_prereg.audit.recorded import Evidenced, check_recorded
+from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.cost import Account, series_account
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.staleness import Since
     from pytest_prereg.errors import Problem
     from pytest_prereg.evidence.model import Series
+    from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction
 
 FOLLOWS_DECIDED = "follows a decided one"
@@ -144,7 +147,27 @@ def _problems(
         found=evidenced if then is found else _evidenced(then),
         waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
         before=before,
+        since=partial(_since, state, prediction, entry),
     )
+    yield from (problem for experiment, problem in state.misplaced if _is_of(state, prediction, experiment))
+
+
+def _since(state: StudyState, prediction: Prediction, entry: LockEntry | None) -> Since | None:
+    """What was excluded since the verdict was recorded, of the series that it was recorded of."""
+
+    def look(supposed: StudyState) -> Evidenced | None:
+        then = _when_recorded(supposed, prediction, found_of(supposed, prediction))
+        found = _evidenced(then)
+        if entry is None or found is None or found.series == entry.series:
+            return found
+        return _evidenced(_earlier(supposed, prediction, then))
+
+    return changed_since(state, prediction, entry, look) if entry is not None else None
+
+
+def _is_of(state: StudyState, prediction: Prediction, experiment: str) -> bool:
+    """Whether a prediction has to tell what is wrong with an experiment; of an unknown one all have to."""
+    return experiment in prediction.experiments or experiment not in state.study.experiments
 
 
 def _basis(state: StudyState, prediction: Prediction) -> tuple[Series, ...]:
@@ -191,6 +214,7 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
                 *(found.judgement.flags if found.judgement else ()),
                 *([UNSTATED] if any(are_undeclared(state, prediction, one) for one in found.used) else []),
                 *(flag for one in first.values() for flag in _of_series(state, prediction, one)),
+                *(remarks.of_repeats(found.used, found.judgement) if found.judgement else ()),
                 *state.orders[prediction.id].flags,
                 *remarks.of_registration(prediction, state.entry(prediction), experiments),
                 *([SECOND] if prediction.id in state.earlier else []),

@@ -83,7 +83,7 @@ def _out_of_force(state: StudyState, calibration: str, series: Series, machines:
         return "has no evidence"
     was = [file for one in basis.values() for file in _files(state, one)]
     now = _files(state, series)
-    if not all(_precedes(earlier, file) for earlier in was for file in now):
+    if not all(_precedes(state, earlier, file) for earlier in was for file in now):
         return "was not supported yet when this was measured"
     calibrated = {one.machine for part in basis.values() for one in part.repeats}
     if foreign := sorted(machines - calibrated):
@@ -99,9 +99,24 @@ def _files(state: StudyState, series: Series) -> list[SessionFile]:
     return [file for file in state.files[series.experiment] if file.path.name in series.sessions]
 
 
-def _precedes(earlier: SessionFile, file: SessionFile) -> bool:
-    """Whether ``file`` began when all of ``earlier`` was there, by its own header."""
-    return file.header is not None and file.header.known.get(earlier.name) == earlier.digest
+def _precedes(state: StudyState, earlier: SessionFile, file: SessionFile) -> bool:
+    """Whether ``file`` began when all of ``earlier`` was there, by its own header and those that it leads to.
+
+    A header names the newest file of each experiment, which names the one before it.
+    """
+    experiment = earlier.name.partition("/")[0]
+    there = {one.name: one for one in state.files[experiment]}
+    links = [*file.header.known.items()] if file.header else []
+    met: set[str] = set()
+    while links:
+        name, digest = links.pop()
+        if (name, digest) == (earlier.name, earlier.digest):
+            return True
+        other = there.get(name)
+        if name not in met and other is not None and other.header is not None:
+            met.add(name)
+            links += other.header.known.items()
+    return False
 
 
 def _reads_through(experiment: Experiment) -> bool:

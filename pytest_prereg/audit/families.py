@@ -98,7 +98,8 @@ def _p(state: StudyState, name: str) -> float | None:
     if prediction is None or basis is None:
         return NEVER if prediction is None or _is_withdrawn(state, name) else None
     try:
-        found = smallest_alpha(partial(_verdict_at, state, prediction, basis))
+        # What is excluded or voided is for its own verdict to tell: it moves no level of the others.
+        found = smallest_alpha(partial(_verdict_at, state, prediction, state.undisturbed(basis)))
     except PreregError:
         return NEVER
     return NEVER if found is None else found

@@ -70,7 +70,11 @@ def _together(state: StudyState, guard: Prediction, first: Judgement, several: S
     """Return a refutation with what a second series says of it; the numbers are the first one's."""
     second = _judged(state, guard, several[1])
     numbers = [series.number for series in several]
-    both = replace(first, repeats=(*first.repeats, *second.repeats))
+    both = replace(
+        first,
+        repeats=(*first.repeats, *second.repeats),
+        set_aside=(*first.set_aside, *second.set_aside),
+    )
     if second.verdict is Verdict.REFUTED:
         return replace(both, detail=f"confirmed by series {numbers[1]}")
     said = f"series {numbers[0]} refuted, series {numbers[1]} did not confirm it ({second.verdict})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pytest_prereg.audit.exclusions import like, name_of
 from pytest_prereg.evidence.series import readings
 from pytest_prereg.judge.conjunctions import judge_all
 from pytest_prereg.judge.formulas import judge_formula
@@ -52,7 +53,7 @@ def judged(
     others = (
         _reading(state, prediction, {**basis, name: other}, doubts, confidence)
         for name, series in basis.items()
-        for other in readings(state.study.experiments[name], state.files[name], series)
+        for other in _other_readings(state, name, series)
     )
     if all(other.verdict is judgement.verdict for other in others):
         return judgement
@@ -87,7 +88,7 @@ def _reading(
     against += doubts(prediction, basis)
     terms, study = state.terms(prediction), state.study
     if prediction.formula is not None:
-        return judge_formula(
+        judgement = judge_formula(
             prediction,
             {name: study.experiments[name] for name in basis},
             basis,
@@ -98,17 +99,34 @@ def _reading(
             obstacles=against,
             confidence=confidence,
         )
-    return judge(
-        prediction,
-        study.experiments[prediction.experiment],
-        basis[prediction.experiment],
-        predicts=terms.predicts,
-        falsifier=terms.falsifier,
-        scale=terms.scale,
-        constants=state.constants,
-        obstacles=against,
-        confidence=confidence,
-    )
+    else:
+        judgement = judge(
+            prediction,
+            study.experiments[prediction.experiment],
+            basis[prediction.experiment],
+            predicts=terms.predicts,
+            falsifier=terms.falsifier,
+            scale=terms.scale,
+            constants=state.constants,
+            obstacles=against,
+            confidence=confidence,
+        )
+    return _without_support(judgement, basis)
+
+
+def _without_support(judgement: Judgement, basis: Basis) -> Judgement:
+    """Return a judgement that voided series do not support; a refutation stays."""
+    voided = [one for one in basis.values() if one.voided is not None]
+    if not voided or judgement.verdict is not Verdict.SUPPORTED:
+        return judgement
+    why = "; ".join(f"series {name_of(one)} is voided: {one.voided}" for one in voided)
+    return hindered(judgement, [(Reason.INTEGRITY, f"{why}; by itself it gave supported")])
+
+
+def _other_readings(state: StudyState, name: str, series: Series) -> list[Series]:
+    """Return a disputed series as each session has it that disputes it."""
+    several = readings(state.study.experiments[name], state.files[name], series)
+    return [like(series, other) for other in several]
 
 
 def _conjunction(

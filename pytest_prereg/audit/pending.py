@@ -44,7 +44,7 @@ def _missing(state: StudyState, prediction: Prediction, name: str) -> str:
 
 def _begun(state: StudyState, prediction: Prediction, name: str) -> list[Series]:
     """Series that are not complete; of a guard those of its subject as it is now."""
-    begun = [one for one in state.series[name] if not one.complete]
+    begun = [one for one in state.series[name] if not one.complete and one.voided is None]
     if is_guard(prediction):
         subject = current_subject(state, name)
         return [one for one in begun if one.subject == subject]

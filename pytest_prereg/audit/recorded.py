@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.model import Reason
+from pytest_prereg.registry.refusals import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_prereg.audit.staleness import Since
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Prediction, Study
@@ -31,6 +36,7 @@ def check_recorded(
     found: Evidenced | None,
     waiting: str | None = None,
     before: Evidenced | None = None,
+    since: Callable[[], Since | None] = lambda: None,
 ) -> tuple[Problem, ...]:
     """Return what is wrong with a recorded verdict: its evidence is gone, or it does not follow.
 
@@ -43,6 +49,7 @@ def check_recorded(
         found: What the evidence gives now.
         waiting: Why it gives nothing, where all of it is there.
         before: What the first series gave, where the next one decides: it may be recorded still.
+        since: Asked where it rests on other repeats than were recorded: what was excluded since.
     """
     if entry is None or entry.verdict is None:
         return ()
@@ -53,10 +60,32 @@ def check_recorded(
     if found is None and waiting is not None:
         return (unfounded(prediction, entry, f"is not enough: {waiting}", study),)
     if found is None or (entry.series, entry.evidence) != (found.series, found.digest):
+        changed = since() if found is not None and is_registered else None
+        if changed is not None:
+            return (stale(prediction, entry, changed, study),)
         return (gone(prediction, entry, study) if is_registered else outdated(prediction, entry, study),)
-    if not is_registered or follows(entry, found.judgement):
-        return ()
-    return (unfounded(prediction, entry, f"gives {found.judgement.verdict}", study),)
+    lies = is_registered and not follows(entry, found.judgement)
+    return (unfounded(prediction, entry, _gives(found.judgement), study),) if lies else ()
+
+
+def _gives(judgement: Judgement) -> str:
+    told = f": {judgement.detail}" if judgement.reason is Reason.INTEGRITY and judgement.detail else ""
+    return f"gives {judgement.verdict}{told}"
+
+
+def stale(prediction: Prediction, entry: LockEntry, since: Since, study: Study) -> Problem:
+    """Return PR211: repeats that the recorded verdict rests on were excluded, or no longer are."""
+    if since.removed:
+        message = f"was recorded without {listed(since.removed)}, which the lock no longer excludes"
+        advice = (
+            f"An exclusion stays: git checkout HEAD -- {shown(study.lock_path)} brings it back.\n"
+            "If it was wrong, the verdict is recorded anew: pytest --prereg-verify --prereg-record"
+        )
+    else:
+        message = f"was recorded when {listed(since.added)} still counted, which is excluded since"
+        advice = "Record it as it is now: pytest --prereg-verify --prereg-record"
+    what = f'the verdict of "{prediction.id}", "{entry.verdict}", {message}'
+    return Problem(code="PR211", message=what, path=shown(study.lock_path), advice=advice)
 
 
 def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
@@ -67,7 +96,8 @@ def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
         f"(series {entry.series}, {short(entry.evidence)}) is gone or altered",
         path=shown(study.lock_path),
         advice=f"Bring it back: git log --oneline -- {shown(study.evidence_folder)} says where it is.\n"
-        "If none has, it was never committed: commit it where it was measured.",
+        "If none has, it was never committed: commit it where it was measured. An exclusion that was taken\n"
+        f"out of the lock changes it, too: git log --oneline -- {shown(study.lock_path)}",
     )
 
 

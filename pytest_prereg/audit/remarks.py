@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.judge.exclusions import is_by_rule
 from pytest_prereg.judge.faults import arm_of
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE, claim_digest
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pytest_prereg.evidence.model import Series
+    from pytest_prereg.judge.model import Judgement
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Prediction
 
@@ -35,6 +37,8 @@ def of_series(
     left = [one for one in every if not one.complete and _began_before_the_end(one, deciding)]
     remarks = {
         "imported": deciding.origin == "imported",
+        "voided": deciding.voided is not None,
+        "versions differ": deciding.mixed_versions,
         "disputed": bool(deciding.disputed),
         "repeats run again": any(arm_of(fault) in arms for fault in deciding.faults),
         "surplus repeats": deciding.surplus > 0,
@@ -42,6 +46,24 @@ def of_series(
         "earlier data": any(one.complete for one in earlier),
         "earlier code": deciding.source is not None and deciding.source != source,
         "earlier subject": deciding.subject is not None and deciding.subject != subject,
+    }
+    return [remark for remark, holds in remarks.items() if holds]
+
+
+def of_repeats(several: Sequence[Series], judgement: Judgement) -> list[str]:
+    """Remarks on the repeats that a judgement rests on, and on those that it leaves out.
+
+    Args:
+        several: The series that it rests on.
+        judgement: What came of them.
+    """
+    every = [repeat for series in several for repeat in series.repeats]
+    used, aside = frozenset(judgement.repeats), frozenset(judgement.set_aside)
+    left_out = [repeat for repeat in every if repeat.id in aside] if aside else []
+    remarks = {
+        "resumed repeats": any(repeat.resumed and repeat.id in used for repeat in every),
+        "excluded by rule": any(is_by_rule(repeat) for repeat in left_out),
+        "excluded": any(repeat.by_author for repeat in left_out),
     }
     return [remark for remark, holds in remarks.items() if holds]
 

@@ -175,8 +175,8 @@ def is_current(
 ) -> bool:
     """Return whether ``series`` can be continued with this ``source`` digest and these registration digests.
 
-    An incomplete series that can't is abandoned. A prediction that only one side knows abandons nothing: it
-    was registered later, or withdrawn.
+    An incomplete series that can't is abandoned, or its author voided it. A prediction that only one side
+    knows abandons nothing: it was registered later, or withdrawn.
 
     Args:
         series: What earlier sessions have.
@@ -184,6 +184,8 @@ def is_current(
         predictions: Registration digests by prediction.
         versions: Digests of the experiment's subject and data; ``None`` where neither will be used.
     """
+    if series.voided is not None:
+        return False
     if versions is not None and (series.subject, series.data) != versions:
         return False
     if series.source is not None and source is not None and series.source != source:
