@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,16 @@ def count_calls() -> Callable[[Callable[[], object]], int]:
         return made
 
     return count
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _machine_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sessions that measure wait for each other where they share ``TMPDIR``; tests wait for nobody outside."""
+    temporary = str(tmp_path_factory.mktemp("tmp"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", temporary)
+        patch.setattr(tempfile, "tempdir", temporary)
+        yield
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pytest_prereg.measure.checkpoints import make_private
 from pytest_prereg.measure.experiment import unit_of
 from pytest_prereg.measure.instruments.bench import bench
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
@@ -56,6 +57,8 @@ class Repeat:
         seed: int = 0,
         workdir: Path | None = None,
         checkpoint: Path | None = None,
+        service_port: int | None = None,
+        recorded: Callable[[], None] | None = None,
     ) -> None:
         self.index = index
         self.arm = arm
@@ -63,6 +66,9 @@ class Repeat:
         self._units = {name: unit_of(name, declaration) for name, declaration in (metrics or {}).items()}
         self._workdir = workdir
         self._checkpoint = checkpoint
+        self._service_port = service_port
+        self._recorded = recorded
+        """Called once, when a declared metric has its first number."""
         self._numbers: dict[str, list[float]] = {}
         self._vectors: set[str] = set()
         self._takers: dict[str, set[str | None]] = {}
@@ -76,10 +82,17 @@ class Repeat:
         return self._workdir
 
     def checkpoint(self) -> Path:
-        """Return a folder that outlives a lost attempt: the next one finds what is in it."""
-        folder = self._checkpoint or self.workdir / "checkpoint"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        """Return a folder that outlives a lost attempt: the next one finds what is in it.
+
+        It is nobody else's: no other repeat, series, copy of the study or pilot finds it, and once this
+        repeat has ended for good, however it ended, it is removed. Evidence says which repeats found one.
+        """
+        return make_private(self._checkpoint or self.workdir / "checkpoint")
+
+    @property
+    def service_port(self) -> int | None:
+        """The port that took the place of ``{port}`` in the command of this repeat's service."""
+        return self._service_port
 
     def timer(self, name: str) -> WallClock:
         """Return a context manager that times its block, the accelerator synchronised at both ends.
@@ -181,6 +194,9 @@ class Repeat:
 
     def _append(self, name: str, numbers: list[float], instrument: str | None = None) -> None:
         self._numbers.setdefault(name, []).extend(numbers)
+        if self._recorded is not None:
+            self._recorded()
+            self._recorded = None
         self._takers.setdefault(name, set()).add(instrument)
 
     def _instruments(self) -> dict[str, str]:

@@ -54,6 +54,10 @@ class RealStudy:
     def temporary(self) -> Path:
         return self.path.with_name(f"{self.path.name}.tmp")
 
+    def left_over(self) -> list[Path]:
+        """What temporary files there are, but for the locks, which stay."""
+        return [path for path in self.temporary.iterdir() if path.name != "pytest-prereg-devices"]
+
     def write(self, name: str, text: str) -> None:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -223,7 +223,7 @@ def test_no_body_fails_the_run(everything):
 
 
 def test_what_failed_bodies_printed_is_kept_where_the_report_says(everything):
-    (folder,) = everything.study.temporary.iterdir()
+    (folder,) = everything.study.left_over()
     kept = [file.read_bytes() for file in folder.iterdir()]
     assert f"output of repeats that failed: {folder}\n" in everything.output
     assert sum(b"\x1b[2J" in content for content in kept) == REPEATS  # of "exits_with_garbage"

@@ -184,7 +184,7 @@ def test_kill_9_while_the_experiment_is_imported_leaves_nothing(study):
     process.communicate()
 
     assert wait_until(lambda: not study.processes(), what="all to die") < SECONDS_TO_STOP
-    assert list(study.temporary.iterdir()) == []
+    assert study.left_over() == []
 
 
 # Ctrl-C and SIGTERM
@@ -227,7 +227,7 @@ def test_an_interrupted_run_stops_at_once_and_says_what_is_kept_and_how_to_go_on
     assert f"evidence: 1 file, {kept} repeats kept" in output
     assert "resume:  pytest --prereg   (what is kept is not run again)" in output
     assert not list(complaints(output))
-    assert list(study.temporary.iterdir()) == []
+    assert study.left_over() == []
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(study):
@@ -288,7 +288,7 @@ def test_an_interruption_while_the_experiment_is_imported_leaves_nothing(study, 
     assert "resume:  pytest --prereg" in output
     assert study.files("work") == {}
     assert not list(complaints(output))
-    assert list(study.temporary.iterdir()) == []
+    assert study.left_over() == []
 
 
 def test_an_impatient_second_interrupt_costs_no_evidence(study):

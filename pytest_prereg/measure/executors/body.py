@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import msgspec
 
 from pytest_prereg.measure.executors import memory, processes, wire
-from pytest_prereg.measure.executors.messages import Began, Report
+from pytest_prereg.measure.executors.messages import Began, Recorded, Report
 from pytest_prereg.measure.executors.text import traceback_tail
 from pytest_prereg.measure.readings import ReadingError
 from pytest_prereg.measure.repeat import Repeat
@@ -30,10 +30,14 @@ NOT_REPORTED = 70
 
 
 class Place(NamedTuple):
-    """Where a body's output goes, and the folder that is its own."""
+    """Where a body's output goes, the folder that is its own, and where its service is."""
 
     output: Path
     workdir: Path
+    service: Path
+    """Output of its service."""
+    port: int | None = None
+    """Where its service listens."""
 
 
 def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed: Sequence[int]) -> NoReturn:
@@ -43,7 +47,7 @@ def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed:
     """
     try:
         _settle(os.getppid(), place, closed)
-        repeat = _repeat(job, place)
+        repeat = _repeat(job, place, pipe)
         pid = os.getpid()
         wire.write(pipe, wire.encode(Began(at=time.monotonic())))
         ended, error = _call(function, repeat, job.params)
@@ -90,7 +94,11 @@ def _reseed_numpy() -> None:
         random.seed()
 
 
-def _repeat(job: Job, place: Place) -> Repeat:
+def _repeat(job: Job, place: Place, pipe: int) -> Repeat:
+    def recorded() -> None:
+        with contextlib.suppress(OSError):
+            wire.write(pipe, wire.encode(Recorded()))
+
     return Repeat(
         metrics=job.metrics,
         index=job.index,
@@ -98,6 +106,8 @@ def _repeat(job: Job, place: Place) -> Repeat:
         seed=job.seed,
         workdir=place.workdir,
         checkpoint=Path(job.checkpoint) if job.checkpoint else None,
+        service_port=place.port,
+        recorded=recorded if job.service is not None else None,
     )
 
 

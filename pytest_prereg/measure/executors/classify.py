@@ -21,6 +21,10 @@ class End(Enum):
     LATE = auto()
     STUCK = auto()
     """The body never began."""
+    FOREIGN = auto()
+    """Something else computes on its GPU; there was no body."""
+    UNSERVED = auto()
+    """Its service did not start; there was no body."""
     STOPPED = auto()
     """The supervisor was told to stop; there is no result."""
 
@@ -38,6 +42,10 @@ class Ending:
     """The kernel killed something for want of memory meanwhile."""
     output: str = ""
     """The end of what the body printed."""
+    recorded: bool = False
+    """Whether a declared metric had a value; told only of a body that has a service."""
+    unserved: str | None = None
+    """What became of its service, if that no longer runs."""
 
 
 class Verdict(NamedTuple):
@@ -50,6 +58,10 @@ class Verdict(NamedTuple):
 
 def classify(ending: Ending) -> Verdict:
     """Return the outcome: a report decides whatever happened to the process afterwards."""
+    if ending.end is End.FOREIGN:
+        return Verdict(Outcome.INFRASTRUCTURE, "foreign process", "another process computes on the GPU")
+    if ending.unserved is not None and (verdict := _unserved(ending, ending.unserved)):
+        return verdict
     if ending.end is End.LATE:
         return Verdict(Outcome.TIMEOUT, "deadline", ending.output or None)
     if ending.report is not None:
@@ -57,6 +69,27 @@ def classify(ending: Ending) -> Verdict:
     if not ending.began:
         return Verdict(Outcome.INFRASTRUCTURE, "start", ending.output or "the body never began")
     return _died(ending)
+
+
+def _unserved(ending: Ending, what: str) -> Verdict | None:
+    """Return the outcome of a body whose service died, ``None`` if that changes nothing.
+
+    It is excused if it has finished nothing: it did not return, and no declared metric had a value. Else
+    whoever sees a bad value could stop the service and have another go.
+    """
+    if _has_returned(ending) or (ending.recorded and ending.end is End.LATE):
+        return None
+    if ending.recorded:
+        return _task_failed("service", what, _last_words(ending))
+    return Verdict(Outcome.INFRASTRUCTURE, "service", what)
+
+
+def _has_returned(ending: Ending) -> bool:
+    return ending.report is not None and ending.report.ended == "returned"
+
+
+def _last_words(ending: Ending) -> str:
+    return (ending.report.error if ending.report is not None else None) or ending.output
 
 
 def _reported(report: Report) -> Verdict:

@@ -16,13 +16,13 @@ import msgspec
 import pytest_prereg
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.executors import scratch, wire
+from pytest_prereg.measure.executors import caches, scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.messages import Ready, Setup
 from pytest_prereg.measure.executors.text import file_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 BOOTSTRAP = (
     "import sys; sys.path.append({root!r}); "
@@ -34,8 +34,10 @@ CLOSE_SECONDS = 1.6
 class ForkServer:
     """A fork server that has been started and has not yet been closed."""
 
-    def __init__(self, setup: Setup, *, cwd: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, setup: Setup, *, cwd: Path, environ: Mapping[str, str], fresh: bool = False) -> None:
         self.folder = scratch.make()
+        if fresh:
+            environ = {**environ, **caches.fresh(self.folder)}
         self.log = self.folder / scratch.LOG
         self.alive = True
         self.importing = True
@@ -73,18 +75,22 @@ class ForkServer:
             self.alive = False
             raise MeasureError(_not_imported(what, ready))
 
-    def run(self, job: Job) -> Result:
-        """Run one job; if the server dies meanwhile, that is the result."""
+    def run(self, job: Job, locks: Sequence[int] = ()) -> Result:
+        """Run one job; if the server dies meanwhile, that is the result.
+
+        ``locks`` are open files, whose locks last until nothing of the job runs any more, whoever dies first.
+        """
         began = time.monotonic()
-        result = self._ask(job)
+        result = self._ask(job, locks)
         if result is None:
             self.alive = False
             result = Result(outcome=Outcome.INFRASTRUCTURE, cause="server", error=self._epitaph())
         seconds = {**result.seconds, "total": time.monotonic() - began}
         return msgspec.structs.replace(result, seconds=seconds)
 
-    def _ask(self, job: Job) -> Result | None:
+    def _ask(self, job: Job, locks: Sequence[int]) -> Result | None:
         try:
+            wire.send_descriptors(self.control, locks)
             wire.send(self.control, job)
             return wire.receive(self.control, Result)
         except OSError:

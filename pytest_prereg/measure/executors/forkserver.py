@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.executors import loading, processes, scratch, wire
+from pytest_prereg.measure.executors import caches, loading, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.body import Place
 from pytest_prereg.measure.executors.messages import Ready, Setup
@@ -115,18 +115,21 @@ class ForkServer:
         """Run the next job; return whether there may be another."""
         if not self._wait(self.control):
             return False
+        locks = wire.receive_descriptors(self.control)
         job = wire.receive(self.control, Job)
-        if job is None:
+        if locks is None or job is None:
             return False
-        result = self._run(job)
+        result = self._run(job, locks)
+        for lock in locks:
+            os.close(lock)
         if result is None:
             return False
         wire.send(self.control, result)
         return True
 
-    def _run(self, job: Job) -> Result | None:
+    def _run(self, job: Job, locks: list[int]) -> Result | None:
         """Run a job under a supervisor; return ``None`` if the executor has gone meanwhile."""
-        request = self._request(job)
+        request = self._request(job, locks)
         own, other = socket.socketpair()
         try:
             pid = self._fork(request, own, other)
@@ -139,16 +142,30 @@ class ForkServer:
         _reap(pid)
         processes.kill_descendants(STOP_SECONDS)
         shutil.rmtree(request.place.workdir, ignore_errors=True)
+        caches.remove(self.folder)
         if present and result is None:
             return Result(outcome=Outcome.INFRASTRUCTURE, cause="supervisor", error="the supervisor died")
         return result
 
-    def _request(self, job: Job) -> Request:
+    def _request(self, job: Job, locks: list[int]) -> Request:
         received = time.monotonic()
         self.count += 1
-        place = Place(output=self.folder / f"{self.count}.log", workdir=self.folder / f"work-{self.count}")
+        place = Place(
+            output=self.folder / f"{self.count}.log",
+            workdir=self.folder / f"work-{self.count}",
+            service=self.folder / f"{self.count}.service.log",
+        )
         place.workdir.mkdir()
-        return Request(job=job, function=self.function, place=place, received=received, server=os.getpid())
+        if job.cache == "fresh":
+            caches.renew(self.folder)
+        return Request(
+            job=job,
+            function=self.function,
+            place=place,
+            received=received,
+            server=os.getpid(),
+            locks=tuple(locks),
+        )
 
     def _fork(self, request: Request, own: socket.socket, other: socket.socket) -> int:
         """Fork the supervisor; return its pid."""

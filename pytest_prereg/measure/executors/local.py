@@ -6,7 +6,10 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.measure.devices import DeviceLocks, claims_of, gpus_here
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.messages import Setup
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from pytest_prereg.evidence.gpu_readings import Gpu
     from pytest_prereg.measure.executors.base import Job, Result
     from pytest_prereg.registry.model import Arm, Experiment, Source, Study
 
@@ -44,6 +48,10 @@ class LocalExecutor:
         self.outputs: list[Path] = []
         """Folders with what repeats printed that failed; they outlive the executor."""
         self.waiting: Callable[[], None] | None = None
+        self._locks = DeviceLocks()
+        self._prepared: Job | None = None
+        """For which the locks are held."""
+        self._gpus: tuple[Gpu, ...] | None = None
         self._servers: dict[frozenset[tuple[str, str]], ForkServer] = {}
 
     def __enter__(self) -> Self:
@@ -61,6 +69,7 @@ class LocalExecutor:
         Raises:
             MeasureError: If the experiment can't be imported; then nothing is left running.
         """
+        self._gpus = gpus_here()
         try:
             servers = [self._server(arm_environment(self.experiment, arm)) for arm in self._arms()]
             for server in servers:
@@ -70,17 +79,40 @@ class LocalExecutor:
             raise
 
     def prepare(self, job: Job) -> None:
-        """Wait until nobody else measures on the devices of ``job``."""
+        """Take the devices that ``job`` needs; wait as long as others measure on them.
+
+        Raises:
+            MeasureError: PR133, if they can't be locked.
+        """
+        self._release()
+        environ = {**self.environ, **job.env}
+        self._locks.take(claims_of(job.exclusive, self._gpus, environ), waiting=self.waiting)
+        self._prepared = job
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end; a server that had died is started anew first."""
+        if self._prepared is not job:
+            self.prepare(job)
+        try:
+            result = self._run(job)
+        finally:
+            waited = {"waited": self._locks.waited} if self._locks.waited else {}
+            self._release()
+        return msgspec.structs.replace(result, seconds={**result.seconds, **waited})
+
+    def _run(self, job: Job) -> Result:
         server = self._servers.get(frozenset(job.env.items()))
         if server is None or not server.alive:
             server = self._restarted(job.env)
-        return server.run(job)
+        return server.run(job, self._locks.descriptors)
+
+    def _release(self) -> None:
+        self._prepared = None
+        self._locks.release()
 
     def close(self) -> None:
         """Stop everything that runs, at once; returns within two seconds."""
+        self._release()
         deadline = time.monotonic() + CLOSE_SECONDS
         servers = list(self._servers.values())
         for server in servers:
@@ -100,8 +132,9 @@ class LocalExecutor:
         return list({frozenset(arm_environment(self.experiment, arm).items()): arm for arm in arms}.values())
 
     def _server(self, env: Mapping[str, str]) -> ForkServer:
+        fresh = self.experiment.table.cache == "fresh"
         try:
-            server = ForkServer(self.setup, cwd=self.folder, environ={**self.environ, **env})
+            server = ForkServer(self.setup, cwd=self.folder, environ={**self.environ, **env}, fresh=fresh)
         except OSError as error:
             message = f'no process can be started for experiment "{self.experiment.id}": {error}'
             raise MeasureError(Problem(code="PR131", message=message)) from error

@@ -40,6 +40,10 @@ class Began(msgspec.Struct, kw_only=True, frozen=True, tag="began"):
     """By the monotonic clock, which all processes of a machine share."""
 
 
+class Recorded(msgspec.Struct, kw_only=True, frozen=True, tag="recorded"):
+    """Body to supervisor, once, where it has a service: a declared metric has a value."""
+
+
 class Report(msgspec.Struct, kw_only=True, frozen=True, tag="report"):
     """Body to supervisor: how the function ended, and what it recorded."""
 

@@ -45,8 +45,8 @@ def outlive_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
 
 
-def kill_descendants(seconds: float) -> int:
-    """Kill and reap all descendants of this process, again until none is left; return how many there were.
+def kill_descendants(seconds: float) -> set[int]:
+    """Kill and reap all descendants of this process, again until none is left; return their pids.
 
     Every orphan among them has to have been adopted (:func:`become_subreaper`). Gives up after ``seconds``,
     which only processes stuck in the kernel outlast.
@@ -59,7 +59,7 @@ def kill_descendants(seconds: float) -> int:
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
         time.sleep(POLL_SECONDS)
-    return len(killed)
+    return killed
 
 
 def has_children() -> bool:

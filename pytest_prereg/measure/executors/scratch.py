@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 LOG = "server.log"
+CACHES = "caches"
 
 
 def make() -> Path:
@@ -18,7 +19,7 @@ def make() -> Path:
 def remove(folder: Path) -> None:
     """Remove the folder; the output of repeats that failed stays, for someone to look at."""
     (folder / LOG).unlink(missing_ok=True)
-    for workdir in folder.glob("work-*"):
+    for workdir in (*folder.glob("work-*"), folder / CACHES):
         shutil.rmtree(workdir, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.rmdir()

@@ -12,22 +12,25 @@ import select
 import shutil
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.evidence.repeat_watch import RepeatWatch
+from pytest_prereg.measure.checkpoints import has_content
 from pytest_prereg.measure.executors import body, memory, processes, wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.classify import End, Ending, classify
-from pytest_prereg.measure.executors.messages import Began, Report
+from pytest_prereg.measure.executors.messages import Began, Recorded, Report
+from pytest_prereg.measure.executors.services import Serving, Unserved
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.measure.repeat import Readings
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
-    from pathlib import Path
 
     from pytest_prereg.measure.executors.base import Job
 
@@ -53,6 +56,8 @@ class Request(NamedTuple):
     """When the server received it, by the monotonic clock."""
     server: int
     """The server's pid."""
+    locks: tuple[int, ...] = ()
+    """Open files of devices, which stay locked as long as the server or the supervisor has them."""
 
 
 def supervise(request: Request, server: socket.socket, control: socket.socket) -> None:
@@ -63,7 +68,7 @@ def supervise(request: Request, server: socket.socket, control: socket.socket) -
     os.setsid()
     processes.become_subreaper()
     supervision = Supervision(request, server, control)
-    end = supervision.watch()
+    end = supervision.launch() or supervision.watch()
     if end is End.STOPPED:
         supervision.stop()
         return
@@ -77,7 +82,9 @@ class Supervision:
 
     def __init__(self, request: Request, server: socket.socket, control: socket.socket) -> None:
         self.request = request
-        self.environment = {"load_average": os.getloadavg()[0]}
+        self.own = [server.fileno(), control.fileno(), *request.locks]
+        self.watcher = RepeatWatch()
+        self.readings: dict[str, Any] = {}
         self.oom_kills = memory.oom_kills()
         self.wakeup, self.waker = _listen_for_signals()
         processes.die_with_parent(request.server, signal.SIGTERM)
@@ -90,15 +97,49 @@ class Supervision:
         self.report: Report | None = None
         self.status: int | None = None
         self.begun: Began | None = None
-        self.deadline: float | None = time.monotonic() + START_SECONDS
+        self.recorded = False
+        self.deadline: float | None = None
         self.ended = 0.0
         self.cut = ""
-        self.pid = self._fork(server, control)
+        self.pid: int | None = None
+        job = request.job
+        self.resumed = job.checkpoint is not None and has_content(Path(job.checkpoint))
+        self.serving = Serving(job.service, job.params, request.place.service) if job.service else None
+        self.unserved: Unserved | None = None
+        self.beside: set[int] = set()
+        """Pids of the service and of what it started, as far as they are known."""
+
+    def launch(self) -> End | None:
+        """Start the body, and before it the service that it talks to; return what came in between."""
+        self.watcher.begin()
+        if self.watcher.foreign and self.watcher.foreign[0]:
+            return End.FOREIGN
+        if self.serving is not None and (end := self._serve(self.serving)) is not None:
+            return end
+        self.deadline = time.monotonic() + START_SECONDS
+        self.pid = self._fork()
+        return None
+
+    def _serve(self, serving: Serving) -> End | None:
+        """Start the service; return what came before it was ready."""
+        stopped = False
+
+        def wait(seconds: float) -> bool:
+            nonlocal stopped
+            stopped = self._wait(time.monotonic() + seconds)
+            self._bound_output()
+            return stopped
+
+        self.unserved = serving.start(wait)
+        self.beside = serving.pids()
+        if stopped:
+            return End.STOPPED
+        return None if self.unserved is None else End.UNSERVED
 
     def watch(self) -> End:
         """Wait for whatever comes first."""
         while True:
-            if self._wait():
+            if self._wait(self.deadline):
                 return End.STOPPED
             self._reap()
             self._read()
@@ -113,10 +154,18 @@ class Supervision:
 
     def finish(self, end: End) -> Result:
         """Leave nothing running; return the result."""
+        if self.serving is not None and self.unserved is None:
+            self.unserved = self.serving.death()
+            self.beside |= self.serving.pids()
+        if end is End.REPORTED:  # else there may be something to be stopped first
+            self.readings = self.watcher.end()
         left = self._clear(EXIT_SECONDS if end is End.REPORTED else 0)
+        self.readings = self.readings or self.watcher.end()
         place = self.request.place
         ending = Ending(
             end=end,
+            recorded=self.recorded,
+            unserved=None if self.unserved is None else str(self.unserved),
             began=self.begun is not None,
             report=self.report,
             status=self.status,
@@ -124,31 +173,36 @@ class Supervision:
             output=tail(f"{self.cut}\n{file_tail(place.output)}"),
         )
         result = self._result(ending, left if end in {End.REPORTED, End.DIED} else 0)
-        shutil.rmtree(place.workdir, ignore_errors=True)
-        _tidy(place.output, keep=result.outcome is not Outcome.OK)
+        self._tidy(keep=result.outcome is not Outcome.OK)
         return result
 
     def stop(self) -> None:
         """Leave nothing running and nothing behind."""
         self._clear(0)
-        shutil.rmtree(self.request.place.workdir, ignore_errors=True)
-        _tidy(self.request.place.output, keep=False)
+        self._tidy(keep=False)
 
-    def _fork(self, server: socket.socket, control: socket.socket) -> int:
+    def _tidy(self, *, keep: bool) -> None:
+        place = self.request.place
+        shutil.rmtree(place.workdir, ignore_errors=True)
+        for output in (place.output, place.service):
+            _tidy(output, keep=keep)
+
+    def _fork(self) -> int:
         """Fork the body, with a pipe on which it reports; return its pid."""
         self.pipe, writing = os.pipe()
         pid = processes.fork()
         if pid == 0:
-            own = [self.pipe, self.wakeup, self.waker, server.fileno(), control.fileno()]
-            body.run(self.request.function, self.request.job, self.request.place, writing, own)
+            own = [self.pipe, self.wakeup, self.waker, *self.own]
+            place = self.request.place._replace(port=self.serving.port if self.serving else None)
+            body.run(self.request.function, self.request.job, place, writing, own)
         os.close(writing)
         os.set_blocking(self.pipe, False)
         self.poll.register(self.pipe, select.POLLIN)
         return pid
 
-    def _wait(self) -> bool:
+    def _wait(self, until: float | None) -> bool:
         """Sleep until something happens; return whether it is the order to stop."""
-        left = TICK_SECONDS if self.deadline is None else self.deadline - time.monotonic()
+        left = TICK_SECONDS if until is None else until - time.monotonic()
         seconds = min(TICK_SECONDS, left)
         events = {descriptor for descriptor, _ in self.poll.poll(max(0, seconds * 1000))}
         if self.wakeup in events:
@@ -159,7 +213,7 @@ class Supervision:
         return self.deadline is not None and self.ended > self.deadline
 
     def _reap(self) -> None:
-        if self.status is None:
+        if self.status is None and self.pid is not None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
@@ -180,20 +234,23 @@ class Supervision:
 
     def _receive(self) -> None:
         while (message := self.frames.next()) is not None:
-            decoded = msgspec.json.decode(message, type=Began | Report)
+            decoded = msgspec.json.decode(message, type=Began | Recorded | Report)
             if isinstance(decoded, Report):
                 self.report = decoded
+            elif isinstance(decoded, Recorded):
+                self.recorded = True
             elif self.begun is None:
                 self.begun = decoded
                 timeout = self.request.job.timeout
                 self.deadline = None if timeout is None else time.monotonic() + timeout
 
     def _bound_output(self) -> None:
-        output = self.request.place.output
-        with contextlib.suppress(OSError):
-            if output.stat().st_size > OUTPUT_BYTES:
-                self.cut = file_tail(output)
-                os.truncate(output, 0)
+        place = self.request.place
+        for output in (place.output, place.service):
+            with contextlib.suppress(OSError):
+                if output.stat().st_size > OUTPUT_BYTES:
+                    self.cut = file_tail(output) if output == place.output else self.cut
+                    os.truncate(output, 0)
 
     def _clear(self, patience: float) -> int:
         """Kill the body, unless it exits by itself, and all that it left; return how many those were."""
@@ -201,11 +258,10 @@ class Supervision:
         while self.status is None and time.monotonic() < until:
             time.sleep(processes.POLL_SECONDS)
             self._reap()
-        if self.status is not None:
-            return processes.kill_descendants(KILL_SECONDS)
-        with contextlib.suppress(ProcessLookupError):  # it may not have come to lead a group yet
-            os.killpg(self.pid, signal.SIGKILL)
-        return max(0, processes.kill_descendants(KILL_SECONDS) - 1)
+        if self.status is None and self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):  # it may not have come to lead a group yet
+                os.killpg(self.pid, signal.SIGKILL)
+        return len(processes.kill_descendants(KILL_SECONDS) - self.beside - {self.pid})
 
     def _result(self, ending: Ending, left: int) -> Result:
         verdict = classify(ending)
@@ -224,15 +280,23 @@ class Supervision:
             instruments=readings.instruments,
             samples=readings.samples,
             seconds=self._seconds(),
-            environment={**self.environment, "pid": self.pid},
+            environment=self._environment(),
+            resumed=self.resumed,
         )
+
+    def _environment(self) -> dict[str, Any]:
+        pid = {} if self.pid is None else {"pid": self.pid}
+        cache = {"cache": "fresh"} if self.request.job.cache == "fresh" else {}
+        return {**self.readings, **pid, **cache}
 
     def _seconds(self) -> dict[str, float]:
         """Return the times by the body's own clock, as far as it told them: its messages may have waited."""
+        service = {} if self.serving is None else {"service": self.serving.seconds}
         if self.begun is None:
-            return {}
+            return service
         ended = self.ended if self.report is None else self.report.at
-        return {"launch": self.begun.at - self.request.received, "body": ended - self.begun.at}
+        launch = self.begun.at - self.request.received - sum(service.values())
+        return {"launch": launch, **service, "body": ended - self.begun.at}
 
 
 def _listen_for_signals() -> tuple[int, int]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Sequence
 
 Message = TypeVar("Message")
 
 LENGTH = 8
+MOST_DESCRIPTORS = 250
+"""The kernel takes 253 at once."""
 
 
 def encode(message: object) -> bytes:
@@ -24,6 +27,26 @@ def encode(message: object) -> bytes:
 def send(channel: socket.socket, message: object) -> None:
     """Send a message; raise ``OSError`` if the other side is gone."""
     channel.sendall(encode(message))
+
+
+def send_descriptors(channel: socket.socket, descriptors: Sequence[int]) -> None:
+    """Send open files, which the other side then has open as well; raise ``OSError`` if it is gone."""
+    if descriptors:
+        socket.send_fds(channel, [b"+"], descriptors)
+    else:
+        channel.sendall(b"-")
+
+
+def receive_descriptors(channel: socket.socket) -> list[int] | None:
+    """Return the files that :func:`send_descriptors` sent, or ``None`` if the other side has gone.
+
+    They are closed in programs that this process or its forks start.
+    """
+    try:
+        data, descriptors, _, _ = socket.recv_fds(channel, 1, MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionError:
+        return None
+    return descriptors if data else None
 
 
 def write(descriptor: int, framed: bytes) -> None:
