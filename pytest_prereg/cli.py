@@ -19,10 +19,12 @@ from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.evidence.importers.rows import Form
     from pytest_prereg.evidence.model import Finished, Series, Started
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.registration import Review
+    from pytest_prereg.registry.lock import Lock
     from pytest_prereg.registry.model import Experiment, Prediction, Study
 
 _EXIT_ERRORS, _EXIT_USAGE, _EXIT_UNKNOWN = 1, 2, 4
@@ -373,6 +375,52 @@ class _Told:
         seconds = whole_duration(self.experiment, self.seconds)
         if seconds is not None and self.experiment.planned:
             say(whole_text(self.experiment.planned, seconds))
+
+
+_CAUSES = ("instrument", "subject", "tool", "service")
+
+
+@main.command(short_help="Take a repeat out, with a reason.")
+@click.argument("repeat")
+@click.option("--cause", required=True, type=click.Choice(_CAUSES), help="What failed.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def exclude(repeat: str, cause: str, reason: str, file: Path | None) -> None:
+    """Take out a repeat whose values could be seen: with it and without it the verdict has to be the same."""
+    from pytest_prereg.audit import setting_aside  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    changed = setting_aside.exclude(state, repeat, reason, cause)
+    _set_aside(state, changed, f"excluded  {repeat} ({cause}: {reason.strip()})", f"Exclude {repeat}")
+
+
+@main.command(short_help="Declare a series broken, with a reason.")
+@click.argument("series")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def void(series: str, reason: str, file: Path | None) -> None:
+    """Declare SERIES, which is experiment/number, broken: it supports nothing, and is not measured anew."""
+    from pytest_prereg.audit import setting_aside  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    changed = setting_aside.void(state, series, reason)
+    _set_aside(state, changed, f"voided  {series} ({reason.strip()})", f"Void {series}")
+
+
+def _set_aside(state: StudyState, lock: Lock, done: str, message: str) -> None:
+    """Write the lock and say which verdicts are others now, and what to type next."""
+    from pytest_prereg.audit.setting_aside import effect_of  # noqa: PLC0415
+    from pytest_prereg.registry.lock import write_lock  # noqa: PLC0415
+    from pytest_prereg.report.effects import effect_lines, next_command  # noqa: PLC0415
+
+    effects = effect_of(state, state.with_lock(lock))
+    write_lock(state.study.lock_path, lock)
+    say(done)
+    for line in effect_lines(state, effects, _width()):
+        say(line)
+    say(f"next:  {next_command(state, effects, message)}")
 
 
 @main.command(name="import", short_help="Take in repeats measured elsewhere.")

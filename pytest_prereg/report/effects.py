@@ -1,0 +1,50 @@
+"""What setting evidence aside changes: a line for each verdict that is another now, and the next command."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.numbers import number_text
+from pytest_prereg.registry.regions import edges
+from pytest_prereg.report.columns import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.setting_aside import Effect
+    from pytest_prereg.judge.model import Judgement
+
+_INDENT = 10
+
+
+def effect_lines(state: StudyState, effects: Sequence[Effect], width: int = 80) -> list[str]:
+    """Return how each verdict and its numbers were, and how they are now, no line wider than ``width``."""
+    if not effects:
+        return [" " * _INDENT + "no verdict rests on it"]
+    texts = (
+        f"{one.prediction}: {_text(state, one, one.before)} → {_text(state, one, one.after)}"
+        for one in effects
+    )
+    return [" " * _INDENT + line for text in texts for line in wrapped(text, width - _INDENT)]
+
+
+def _text(state: StudyState, effect: Effect, judgement: Judgement | None) -> str:
+    if judgement is None:
+        return "pending"
+    terms = state.terms(state.study.predictions[effect.prediction])
+    held = (*edges(terms.predicts), *edges(terms.falsifier))
+    reason = f" ({judgement.reason})" if judgement.reason else ""
+    numbers = number_text(judgement.estimate, judgement.interval, terms.unit, held)
+    return f"{judgement.verdict}{reason}, {numbers}, n {judgement.n}"
+
+
+def next_command(state: StudyState, effects: Iterable[Effect], message: str) -> str:
+    """Return what to type now: recorded verdicts are recorded again, then the lock is committed."""
+    entries = state.lock.predictions if state.lock else {}
+    stale = any(entries[one.prediction].verdict for one in effects if one.prediction in entries)
+    record = "pytest --prereg --prereg-verify --prereg-record && " if stale else ""
+    lock = shlex.quote(shown(state.study.lock_path))
+    return f"{record}git add {lock} && git commit -m {shlex.quote(message)}"
