@@ -40,7 +40,8 @@ def _announcement(campaign: Campaign, due: Due) -> str:
     need = _need(campaign, experiment, due)
     about = "time unknown" if need.seconds is None else f"about {most}{duration_text(round(need.seconds))}"
     cost = "cost unknown" if need.usd is None else f"{most if need.usd else ''}{dollars(need.usd)}"
-    warmups = f" after {experiment.table.warmup} warm-ups of each arm" if experiment.table.warmup else ""
+    count = experiment.table.warmup
+    warmups = f" after {count} warm-up{'s' * (count != 1)} of each arm" if count else ""
     repeats = f"{most}{due.missing} of {due.planned} repeats{warmups}, {about}, {cost}"
     return f"would measure {due.experiment}: series {due.number}, {repeats}"
 

@@ -6,10 +6,10 @@ A limit stops a run before the repeat that would exceed it: what is bought is ke
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.evidence.cost import HOUR, Taken, dollars, price, taken
@@ -70,9 +70,10 @@ class Forecast:
 class Meter:
     """What one session has taken so far."""
 
-    def __init__(self, rates: Mapping[str, float]) -> None:
+    def __init__(self, rates: Mapping[str, float], clock: Callable[[], float] = monotonic) -> None:
         self._rates = rates
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
         self._lasted: float | None = None
         self._totals: dict[str, float] = {}
 
@@ -87,7 +88,7 @@ class Meter:
     @property
     def seconds(self) -> float:
         """How long it has lasted."""
-        return time.monotonic() - self._began if self._lasted is None else self._lasted
+        return self._clock() - self._began if self._lasted is None else self._lasted
 
     @property
     def usd(self) -> float:
@@ -105,6 +106,8 @@ class Limits:
     """Seconds of measuring, with what starting and waiting take."""
     reached: str | None = None
     """Which limit has stopped the run; then nothing more is bought in it."""
+    clock: Callable[[], float] = monotonic
+    """Seconds, never going back."""
     _meters: list[Meter] = field(default_factory=list)
     _seconds: float = 0.0
     _since: float | None = None
@@ -112,7 +115,7 @@ class Limits:
     @contextmanager
     def measuring(self) -> Generator[None]:
         """Count the time that passes inside."""
-        self._since = time.monotonic()
+        self._since = self.clock()
         try:
             yield
         finally:
@@ -120,13 +123,13 @@ class Limits:
 
     def meter(self, rates: Mapping[str, float]) -> Meter:
         """Return a meter for one more session, whose cost counts."""
-        self._meters.append(Meter(rates))
+        self._meters.append(Meter(rates, self.clock))
         return self._meters[-1]
 
     @property
     def seconds(self) -> float:
         """What measuring has taken so far."""
-        return self._seconds + (time.monotonic() - self._since if self._since is not None else 0.0)
+        return self._seconds + (self.clock() - self._since if self._since is not None else 0.0)
 
     @property
     def usd(self) -> float:
@@ -162,7 +165,8 @@ def _exceeds(limit: float, spent: float, need: float | None) -> bool:
 
 def _said(what: str, shown: Callable[[float], str], limit: float, spent: float, need: float | None) -> str:
     if need is not None and spent < limit / 2:
-        next_ = f"the next repeat is likely to take {shown(need)}"
+        verb = "cost" if what == "budget" else "take"
+        next_ = f"the next repeat is likely to {verb} {shown(need)}"
         return f"{next_}, {shown(spent)} of the {what} of {shown(limit)} are spent"
     return f"the {what} of {shown(limit)} is spent ({shown(spent)})"
 

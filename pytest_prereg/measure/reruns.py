@@ -23,7 +23,7 @@ def reruns_text(files: Iterable[SessionFile]) -> str | None:
     ``2 repeats run again (infrastructure: killed from outside (SIGKILL); 3.1 s lost)``. One that an earlier
     session had lost counts in the session that ran it again.
     """
-    lines = [line for file in files for line in file.lines]
+    lines = [line for file in files if not file.problems for line in file.lines]
     again = sum(isinstance(line, Started) and line.attempt > 1 and not line.warmup for line in lines)
     if not again:
         return None

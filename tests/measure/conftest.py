@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 import pytest
+from loop_bench import Bench
 
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
@@ -139,6 +140,12 @@ def wait_until() -> Callable[..., float]:
         return time.monotonic() - began
 
     return wait
+
+
+@pytest.fixture
+def bench(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A study whose sessions a test runs one after another."""
+    return Bench(laboratory, monkeypatch)
 
 
 class Herd:

@@ -4,127 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
+from loop_bench import FAILED, FAULT, OK, Script, finished
 from msgspec.structs import replace
 
 from pytest_prereg.errors import MeasureError
-from pytest_prereg.evidence.model import Finished, Footer, Header, Outcome, Started
+from pytest_prereg.evidence.model import Finished, Footer, Outcome, Started
 from pytest_prereg.evidence.series import assemble
-from pytest_prereg.evidence.sessions import SessionWriter, read_session
 from pytest_prereg.measure import source_watch
-from pytest_prereg.measure.executors.base import Job, Result
+from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.local import LocalExecutor
-from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.planning import schedule
-from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
-from pytest_prereg.registry.sources import source_digest
-from pytest_prereg.registry.subjects import data_digest, subject_digest
+from pytest_prereg.measure.schedule import block_order, repeat_seed
 from pytest_prereg.registry.tables import RepeatsTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-OK = Result(outcome=Outcome.OK, values={"t": 0.5}, seconds={"total": 2.0})
-FAULT = Result(outcome=Outcome.INFRASTRUCTURE, cause="killed", error="killed from outside")
-FAILED = Result(outcome=Outcome.TASK_FAILED, cause="exception", error="RuntimeError")
-
-
-class Script:
-    """An executor that answers as told, and then always the same; notes what it was asked."""
-
-    name = "script"
-
-    def __init__(self, *answers: Result | Callable[[Job], Result], then: Result = OK) -> None:
-        self.answers = list(answers)
-        self.then = then
-        self.jobs: list[Job] = []
-        self.starts = self.closes = 0
-
-    def start(self) -> None:
-        self.starts += 1
-
-    def prepare(self, job: Job) -> None:
-        """It has no devices that others could use."""
-
-    def run(self, job: Job) -> Result:
-        self.jobs.append(job)
-        answer = self.answers.pop(0) if self.answers else self.then
-        return answer if isinstance(answer, Result) else answer(job)
-
-    def close(self) -> None:
-        self.closes += 1
-
-
-class Bench:
-    """A study on disk whose sessions can be run one after another."""
-
-    def __init__(self, laboratory, monkeypatch) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(laboratory.folder / "cache"))
-        self.laboratory = laboratory
-        self.arrange()
-
-    def arrange(self, body: str = "repeat.record('t', 1)", **options) -> None:
-        self.study, self.experiment = self.laboratory.study(body, **{"arms": {"a": {}, "b": {}}, **options})
-
-    def arrange_rule(self, repeats: RepeatsTable | int) -> None:
-        self.arrange(repeats=6)
-        self.experiment = replace(self.experiment, table=replace(self.experiment.table, repeats=repeats))
-
-    def header(self, **fields) -> Header:
-        standard = Header(
-            version=1,
-            study="study",
-            experiment="lab",
-            series=1,
-            origin="measured",
-            planned=self.experiment.planned,
-            pairing="block",
-            seed=seed_base(["sha256:a"], 1),
-            source=source_digest(self.study, self.experiment),
-            subject=subject_digest(self.study, self.experiment),
-            data=data_digest(self.study, self.experiment),
-            predictions={},
-            head=None,
-            dirty=None,
-            session="00",
-            created="2026-01-01T00:00:00Z",
-            executor="script",
-            environment={"cpu": "Z80"},
-            versions={},
-        )
-        return replace(standard, **fields)
-
-    def run(self, executor, *, header: Header | None = None, **options) -> list:
-        """Runs one session to its end, whatever that is, and returns the lines of its file after the header."""
-        files = self.files()
-        series = next(iter(assemble(self.experiment, files)), None)
-        header = header or self.header()
-        writer = SessionWriter.open(self.study.evidence_folder, header)
-        self.error = None
-        try:
-            measure(
-                self.study, self.experiment, series, writer, executor, header=header, files=files, **options
-            )
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
-            self.error = error
-        return read_session(writer.path).lines[1:]
-
-    def files(self) -> list:
-        return [read_session(path) for path in sorted(self.study.evidence_folder.glob("lab/*.jsonl"))]
-
-    def series(self):
-        return assemble(self.experiment, self.files())[0]
-
-
-@pytest.fixture
-def bench(laboratory, monkeypatch):
-    return Bench(laboratory, monkeypatch)
-
-
-def finished(lines):
-    return [line for line in lines if isinstance(line, Finished)]
 
 
 def test_a_series_is_filled_in_the_order_of_its_seed(bench):
@@ -165,8 +58,7 @@ class TestFilesThatChangeMeanwhile:
     """A series is of one subject, and of one set of data."""
 
     def run(self, bench, key, *answers):
-        table = replace(bench.experiment.table, **{key: ["kernel*.py"]})
-        bench.experiment = replace(bench.experiment, table=table)
+        bench.declare(**{key: ["kernel*.py"]})
         bench.lines = bench.run(Script(*answers), header=bench.header())
 
     def test_it_ends_the_session(self, bench, key):
@@ -207,8 +99,7 @@ class TestFilesThatChangeMeanwhile:
 
 def test_nothing_is_looked_at_again_while_no_file_changes(bench, monkeypatch):
     (bench.laboratory.folder / "kernel.py").write_text("SIZE = 1")
-    table = replace(bench.experiment.table, subject=["kernel.py"], data=["kernel.py"])
-    bench.experiment = replace(bench.experiment, table=table)
+    bench.declare(subject=["kernel.py"], data=["kernel.py"])
     header = bench.header()
     taken = []
     digest = source_watch.source_digest
@@ -374,6 +265,28 @@ def test_progress_tells_how_far_it_is_and_no_value(bench):
     assert {one.planned for one in seen} == {6}
     assert [one.seconds_left for one in seen] == [None, 10.0, 8.0, 6.0, 4.0, 2.0]
     assert "123456" not in repr(seen)
+
+
+def test_it_tells_that_a_repeat_waits_before_it_is_written_down(bench):
+    seen = []
+
+    def look(progress):
+        seen.append((progress.waiting, len(bench.files()[0].attempts)))
+
+    bench.arrange(arms={"a": {}}, repeats=1)
+    bench.run(Script(waits=2), progress=look)
+    assert seen == [(False, 0), (True, 0), (True, 0), (False, 0)]
+
+
+def test_a_fault_is_written_down_with_the_time_it_took(bench):
+    line = finished(bench.run(Script(FAULT)))[0]
+    assert (line.outcome, line.cause) == (Outcome.INFRASTRUCTURE, "killed")
+    assert line.seconds["total"] >= 0
+
+
+def test_that_it_went_on_from_a_checkpoint_is_written_down(bench):
+    lines = finished(bench.run(Script(replace(OK, resumed=True))))
+    assert [line.resumed for line in lines] == [True] + [False] * 5
 
 
 def test_vectors_that_no_prediction_reads_are_reduced_to_their_mean(bench):
