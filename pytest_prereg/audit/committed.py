@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.git import blob_id
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.naming import SUFFIX, shown
+from pytest_prereg.evidence.sidecars import SUFFIX as SIDECAR
+from pytest_prereg.evidence.sidecars import is_intact
 from pytest_prereg.registry.lock import parse_lock
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:
-    """Return a problem for each session file that HEAD has below ``folder`` and that is gone or altered.
+    """Return a problem for each session file or sidecar that HEAD has below ``folder``, gone or altered since.
 
     Without a repository or a commit there is nothing to compare with.
     """
@@ -45,7 +47,9 @@ def check_committed(repository: Repository | None, folder: Path) -> list[Problem
         return []
     place = repository.relative(folder)
     blobs = repository.blobs_at("HEAD", place) if place is not None else {}
-    committed = {repository.root / path: blob for path, blob in blobs.items() if path.endswith(SUFFIX)}
+    committed = {
+        repository.root / path: blob for path, blob in blobs.items() if path.endswith((SUFFIX, SIDECAR))
+    }
     return list(_altered(repository, committed))
 
 
@@ -60,8 +64,13 @@ def _altered(repository: Repository, committed: dict[Path, str]) -> Iterator[Pro
         data = present[path]
         if data is None:
             yield _problem(path, "is gone")
-        elif before is None or not data.startswith(before):
+        elif before is None or not _is_kept(path, data, before):
             yield _problem(path, "is not what was committed")
+
+
+def _is_kept(path: Path, data: bytes, before: bytes) -> bool:
+    """Whether a session file has only grown, or a sidecar still holds its numbers, however packed."""
+    return is_intact(path.name, data) if path.name.endswith(SIDECAR) else data.startswith(before)
 
 
 def _contents(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes | None]]:
@@ -76,10 +85,12 @@ def _contents(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes | None]]:
 
 
 def _problem(path: Path, what: str) -> Problem:
+    """Return what is wrong with a file: it is named at the place of the folder where it is a sidecar."""
+    place = path.parent if path.name.endswith(SIDECAR) else path
     return Problem(
         code="PR207",
-        message=f'evidence "{path.parent.name}/{path.name}" {what}',
-        path=shown(path),
+        message=f'evidence "{path.relative_to(place.parent.parent)}" {what}',
+        path=shown(place),
         advice=f"Bring it back: git checkout HEAD -- {shown(path)}\n"
         "What must not count is excluded with a reason, never removed.",
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from pytest_prereg.evidence.lines import decode_lines
 from pytest_prereg.evidence.model import Outcome, Value
+from pytest_prereg.evidence.sidecars import beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +80,8 @@ class SessionFile:
 
         Raises:
             msgspec.MsgspecError: a line can't be read; ``problems`` says which.
+            SidecarError: a vector is gone or altered; ``problems`` says which.
 
         """
         with self.path.open("rb") as stream:
-            return list(decode_lines(stream))
+            return list(decode_lines(stream, beside(self.path)))

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from pytest_prereg.evidence.model import Finished, Footer, Header, SessionLine, Started
+from pytest_prereg.evidence.model import Footer, Header, Started
+from pytest_prereg.evidence.sidecars import WrittenFinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_prereg.evidence.model import Line
+    from pytest_prereg.evidence.model import Line, SessionLine
+    from pytest_prereg.evidence.sidecars import Read
 
 _CHUNK = 1 << 22
-_decoder = msgspec.json.Decoder(SessionLine)
+_decoder = msgspec.json.Decoder(Header | Started | WrittenFinished | Footer)
 
 
 def encode(line: Line) -> bytes:
@@ -65,13 +67,15 @@ def whole_lines(stream: BinaryIO) -> Iterator[bytes]:
         yield rest
 
 
-def decode_lines(stream: BinaryIO) -> Iterator[Header | Started | Finished | Footer]:
-    """Yield the whole lines of a session file with all that they hold.
+def decode_lines(stream: BinaryIO, read: Read) -> Iterator[SessionLine]:
+    """Yield the whole lines of a session file with all that they hold; ``read`` gives its sidecars.
 
     Raises:
         msgspec.MsgspecError: a line can't be read.
+        SidecarError: a vector is not there as it was written.
 
     """
     for block in whole_lines(stream):
         if block.endswith(b"\n"):
-            yield from _decoder.decode_lines(block)
+            for line in _decoder.decode_lines(block):
+                yield line.whole(read) if isinstance(line, WrittenFinished) else line

@@ -11,15 +11,19 @@ import sys
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
+from msgspec.structs import asdict
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.files import Attempt, SessionFile, Spent
 from pytest_prereg.evidence.lines import whole_lines
 from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
 from pytest_prereg.evidence.naming import names_warmup, shown
+from pytest_prereg.evidence.sidecars import Reference, SidecarError, resolved
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pytest_prereg.evidence.sidecars import Read
 
 FORMAT_VERSION = 1
 
@@ -60,13 +64,20 @@ class _Finished(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="
     seconds: _Seconds = _Seconds()
 
 
+class _Named(_Finished, kw_only=True, frozen=True, gc=False, tag="finished"):
+    """A ``finished`` line whose large vectors are only named: what is judged has their numbers."""
+
+    values: dict[str, Value | Reference] = {}  # type: ignore[assignment]  # only until they are read
+
+
 _Line = Header | _Started | _Finished | Footer
 _decoder = msgspec.json.Decoder(_Line)
+_decoder_of_names = msgspec.json.Decoder(Header | _Started | _Named | Footer)
 
 
-def parse(path: Path, stream: BinaryIO) -> SessionFile:
-    """Read a session file from ``stream``; ``path`` is only its name."""
-    parser = Parser(path)
+def parse(path: Path, stream: BinaryIO, read: Read | None = None) -> SessionFile:
+    """Read a session file from ``stream``; ``path`` is only its name, and ``read`` gives its sidecars."""
+    parser = Parser(path, read)
     torn = False
     for block in whole_lines(stream):
         if block.endswith(b"\n"):
@@ -79,8 +90,9 @@ def parse(path: Path, stream: BinaryIO) -> SessionFile:
 class Parser:
     """State while one file is read: :meth:`feed` it blocks of whole lines, then take the :meth:`result`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: Read | None = None) -> None:
         self._path = path
+        self._read = read
         self._header: Header | None = None
         self._footer: Footer | None = None
         self._attempts: list[Attempt] = []
@@ -131,12 +143,21 @@ class Parser:
     def _feed_one_by_one(self, block: bytes) -> None:
         for raw in block[:-1].split(b"\n"):
             try:
-                line = _decoder.decode(raw)
+                line = self._whole(_decoder_of_names.decode(raw))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 self._count += 1
                 self.problem(f"this line is not what was written: {error}", line=self._count)
+            except SidecarError as error:
+                self._count += 1
+                self.problem(f"{error}, and without it this line is none", line=self._count)
             else:
                 self._line(line)
+
+    def _whole(self, line: _Line) -> _Line:
+        """Return the line with the numbers of vectors that it only names."""
+        if not isinstance(line, _Named):
+            return line
+        return _Finished(**asdict(line) | {"values": resolved(line.values, self._read)})
 
     def _line(self, line: _Line) -> None:
         self._count += 1

@@ -10,12 +10,14 @@ from pytest_prereg.evidence.files import Attempt, SessionFile
 from pytest_prereg.evidence.links import check_links, known_digests
 from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.evidence.parsing import Parser, parse
+from pytest_prereg.evidence.sidecars import beside
 from pytest_prereg.evidence.writing import SessionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Container
     from pathlib import Path
 
+    from pytest_prereg.evidence.sidecars import Read
     from pytest_prereg.registry.model import Study
 
 __all__ = [
@@ -35,16 +37,23 @@ def read_session(path: Path) -> SessionFile:
     """Read the session file at ``path``; what is wrong with it is among its ``problems``."""
     try:
         with path.open("rb") as stream:
-            return parse(path, stream)
+            return parse(path, stream, beside(path))
     except OSError as error:
         parser = Parser(path)
         parser.problem(f"the file can't be read: {error.strerror}", line=None)
         return parser.result(torn=False)
 
 
-def parse_session(data: bytes, path: Path) -> SessionFile:
-    """Read a session file from its bytes, as git has them; ``path`` is only its name."""
-    return parse(path, io.BytesIO(data))
+def parse_session(data: bytes, path: Path, read: Read | None = None) -> SessionFile:
+    """Read a session file from its bytes, as git has them.
+
+    Args:
+        data: What is in the file.
+        path: Only its name: nothing is read from there.
+        read: Gives what is in a sidecar by its name below the experiment's folder, ``None`` if it is gone.
+            Without it a repeat with a large vector is among the ``problems``, as one that can't be read.
+    """
+    return parse(path, io.BytesIO(data), read)
 
 
 def session_paths(folder: Path, experiments: Container[str] = ()) -> list[Path]:

@@ -12,10 +12,12 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from pytest_prereg.errors import EvidenceError, Problem
+from pytest_prereg.evidence.disk import make_folder, put, sync_folder, write_new, write_synced
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.lines import digest, encode
-from pytest_prereg.evidence.model import Footer
+from pytest_prereg.evidence.model import Finished, Footer
 from pytest_prereg.evidence.naming import session_file_name, shown, utc_now
+from pytest_prereg.evidence.sidecars import keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from pytest_prereg.evidence.model import Finished, Header, Line, Started
+    from pytest_prereg.evidence.model import Header, Line, Started
 
 RESERVE = 1 << 20
 """Bytes that must be free before a repeat is launched, so that what it yields can be kept."""
@@ -85,7 +87,7 @@ class SessionWriter:
         """
         _check_finite(line, self.path)
         try:
-            self._append(line)
+            self._append(keep(self.path.parent, line))
         except OSError as error:
             lost = f'what "{line.repeat}" yielded could not be kept, it will be run again'
             raise EvidenceError(self._problem(lost, error)) from error
@@ -128,7 +130,7 @@ class SessionWriter:
         descriptor = self._open_descriptor()
         before = os.fstat(descriptor).st_size
         try:
-            _write(descriptor, encode(line))
+            write_synced(descriptor, encode(line))
         except OSError:
             self._broken = True
             os.ftruncate(descriptor, before)
@@ -145,9 +147,9 @@ class SessionWriter:
 
     def _written_again(self, removed: int) -> int:
         """Write the file anew: that somebody stashed or cleaned is no reason to lose what was bought."""
-        _make_folder(self.path.parent)
-        _write_new(self.path, os.pread(removed, os.fstat(removed).st_size, 0))
-        _sync_folder(self.path.parent)
+        make_folder(self.path.parent)
+        write_new(self.path, os.pread(removed, os.fstat(removed).st_size, 0))
+        sync_folder(self.path.parent)
         os.close(removed)
         return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
 
@@ -177,18 +179,14 @@ def write_session(folder: Path, header: Header, lines: Sequence[Line]) -> Path:
         EvidenceError: it could not be written; nothing of it is there.
 
     """
-    body = b"".join(map(encode, (header, *lines)))
     place = folder / header.experiment
     try:
-        _make_folder(place)
+        make_folder(place)
+        kept = (keep(place, line) if isinstance(line, Finished) else line for line in lines)
+        body = b"".join(map(encode, (header, *kept)))
         path = place / session_file_name(place, encode(header))
-        part = path.with_name(f".{path.name}.part")
-        try:
-            _write_new(part, body + encode(_footer(body, "finished")))
-            part.rename(path)
-        finally:
-            part.unlink(missing_ok=True)
-        _sync_folder(place)
+        put(path, body + encode(_footer(body, "finished")))
+        sync_folder(place)
     except OSError as error:
         raise EvidenceError(_unwritable(place, error)) from error
     return path
@@ -199,49 +197,18 @@ def _footer(before: bytes, ended: Ended) -> Footer:
 
 
 def _create(folder: Path, header: bytes) -> tuple[Path, int]:
-    _make_folder(folder)
+    make_folder(folder)
     path = folder / session_file_name(folder, header)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o644)
     try:
-        _write(descriptor, header)
-        _sync_folder(folder)
+        write_synced(descriptor, header)
+        sync_folder(folder)
     except BaseException:
         os.close(descriptor)
         path.unlink(missing_ok=True)
         raise
     return path, descriptor
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        _write(descriptor, data)
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:  # more than once only if the disk is filling up, or for gigabytes
-        view = view[os.write(descriptor, view) :]
-    os.fsync(descriptor)
-
-
-def _make_folder(folder: Path) -> None:
-    """Make ``folder`` and its parents such that they outlive a power cut."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for place in missing:
-        _sync_folder(place.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_finite(line: Finished, path: Path) -> None:
