@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from pytest_prereg.evidence.model import Header, Series
+    from pytest_prereg.registry.lock_file import Exclusion
     from pytest_prereg.registry.model import Experiment, Prediction, Study
 
     Digest = Callable[[Study, Experiment], str | None]
@@ -90,6 +91,19 @@ class StudyState:
         other._apply()  # noqa: SLF001 - it is another of this class
         return other
 
+    def supposed(self, exclusions: tuple[Exclusion, ...]) -> StudyState:
+        """Return what :meth:`with_lock` does with these exclusions in the lock; each set once.
+
+        Raises:
+            ValueError: There is no lock.
+        """
+        if self.lock is None:
+            raise ValueError("self: the study has no lock")
+        repeats = frozenset(one.repeat for one in exclusions)
+        if repeats not in self._supposed:
+            self._supposed[repeats] = self.with_lock(replace(self.lock, exclusions=exclusions))
+        return self._supposed[repeats]
+
     def _apply(self) -> None:
         """Take what the lock says of the evidence into account; all that rests on that is found anew."""
         self.series = {
@@ -98,6 +112,7 @@ class StudyState:
         self._assessed: dict[str, Assessment] = {}
         self._refused: dict[str, PreregError] = {}
         self._open: set[str] = set()
+        self._supposed: dict[frozenset[str], StudyState] = {}
         for derived in ("bases", "earlier", "misplaced"):
             self.__dict__.pop(derived, None)
 

@@ -58,10 +58,11 @@ def of_repeats(several: Sequence[Series], judgement: Judgement) -> list[str]:
         judgement: What came of them.
     """
     every = [repeat for series in several for repeat in series.repeats]
-    used, aside = frozenset(judgement.repeats), frozenset(judgement.set_aside)
+    resumed = {repeat.id for repeat in every if repeat.resumed}
+    aside = frozenset(judgement.set_aside)
     left_out = [repeat for repeat in every if repeat.id in aside] if aside else []
     remarks = {
-        "resumed repeats": any(repeat.resumed and repeat.id in used for repeat in every),
+        "resumed repeats": bool(resumed) and not resumed.isdisjoint(judgement.repeats),
         "excluded by rule": any(is_by_rule(repeat) for repeat in left_out),
         "excluded": any(repeat.by_author for repeat in left_out),
     }

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from pytest_prereg.audit.exclusions import series_in
 from pytest_prereg.errors import PreregError, StudyError
 
@@ -51,8 +49,7 @@ def changed_since(state: StudyState, prediction: Prediction, entry: LockEntry, f
     now = tuple(one for one in state.lock.exclusions if _concerns(one, prediction))
     rest = tuple(one for one in state.lock.exclusions if one not in now)
     for tried, _ in zip(_sets(state, prediction, now), range(MOST), strict=False):
-        supposed = state.with_lock(replace(state.lock, exclusions=(*rest, *tried)))
-        if _gives(entry, found, supposed):
+        if _gives(entry, found, state.supposed((*rest, *tried))):
             was, is_ = ({one.repeat for one in several} for several in (tried, now))
             return Since(added=tuple(sorted(is_ - was)), removed=tuple(sorted(was - is_)))
     return None
