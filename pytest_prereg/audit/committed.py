@@ -39,7 +39,7 @@ def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:
-    """Return a problem for each session file or sidecar that HEAD has below ``folder``, gone or altered since.
+    """Return a problem for each session file or sidecar below ``folder`` that is no more as HEAD has it.
 
     Without a repository or a commit there is nothing to compare with.
     """

@@ -190,4 +190,4 @@ def _unpacked(packed: bytes, length: int | None = None) -> bytes | None:
         data = unpacker.decompress(packed, 0 if length is None else length + 1)
     except zlib.error:
         return None
-    return data if unpacker.eof else None
+    return data if unpacker.eof and not unpacker.unused_data else None
