@@ -13,15 +13,15 @@ from pytest_prereg.evidence.sidecars import WrittenFinished
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_prereg.evidence.model import Line, SessionLine
+    from pytest_prereg.evidence.model import SessionLine
     from pytest_prereg.evidence.sidecars import Read
 
 _CHUNK = 1 << 22
 _decoder = msgspec.json.Decoder(Header | Started | WrittenFinished | Footer)
 
 
-def encode(line: Line) -> bytes:
-    """Return ``line`` as it is written.
+def encode(line: object) -> bytes:
+    """Return ``line``, or part of one, as it is written.
 
     Whatever the body of an experiment put among its diagnostics must not cost the repeat: objects that JSON
     does not know are written as their ``repr``, lone surrogates as question marks.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.sidecars import Read
 
 FORMAT_VERSION = 1
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Started(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="started"):
@@ -117,7 +118,7 @@ class Parser:
         self._digest.update(view[last:])
         try:
             lines = _decoder.decode_lines(block)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except _UNREADABLE:
             self._feed_one_by_one(block)
         else:
             for line in lines:
@@ -144,7 +145,7 @@ class Parser:
         for raw in block[:-1].split(b"\n"):
             try:
                 line = self._whole(_decoder_of_names.decode(raw))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except _UNREADABLE as error:
                 self._count += 1
                 self.problem(f"this line is not what was written: {error}", line=self._count)
             except SidecarError as error:

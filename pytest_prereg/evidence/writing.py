@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from pytest_prereg.errors import EvidenceError, Problem
+from pytest_prereg.evidence.bounding import bounded_line
 from pytest_prereg.evidence.disk import make_folder, put, sync_folder, write_new, write_synced
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.lines import digest, encode
@@ -87,7 +88,7 @@ class SessionWriter:
         """
         _check_finite(line, self.path)
         try:
-            self._append(keep(self.path.parent, line))
+            self._append(keep(self.path.parent, bounded_line(line)))
         except OSError as error:
             lost = f'what "{line.repeat}" yielded could not be kept, it will be run again'
             raise EvidenceError(self._problem(lost, error)) from error
@@ -182,7 +183,7 @@ def write_session(folder: Path, header: Header, lines: Sequence[Line]) -> Path:
     place = folder / header.experiment
     try:
         make_folder(place)
-        kept = (keep(place, line) if isinstance(line, Finished) else line for line in lines)
+        kept = (keep(place, bounded_line(line)) if isinstance(line, Finished) else line for line in lines)
         body = b"".join(map(encode, (header, *kept)))
         path = place / session_file_name(place, encode(header))
         put(path, body + encode(_footer(body, "finished")))
