@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import time
 from typing import TYPE_CHECKING, Literal
 
 from pytest_prereg.errors import EvidenceError, Problem
@@ -41,6 +42,7 @@ class SessionWriter:
         self.path = path
         self._descriptor: int | None = descriptor
         self._hold = hold
+        self._began = time.monotonic()
         self._kept = 0
         self._broken = False
 
@@ -105,7 +107,8 @@ class SessionWriter:
             return
         try:
             self._mend()
-            self._append(_footer(self.path.read_bytes(), ended))
+            lasted = time.monotonic() - self._began
+            self._append(_footer(self.path.read_bytes(), ended, lasted))
         except OSError as error:
             if not self._broken:
                 raise EvidenceError(self._problem("the session could not be closed", error)) from error
@@ -193,8 +196,10 @@ def write_session(folder: Path, header: Header, lines: Sequence[Line]) -> Path:
     return path
 
 
-def _footer(before: bytes, ended: Ended) -> Footer:
-    return Footer(lines=before.count(b"\n"), digest=digest(before), ended=ended, at=utc_now())
+def _footer(before: bytes, ended: Ended, seconds: float | None = None) -> Footer:
+    return Footer(
+        lines=before.count(b"\n"), digest=digest(before), ended=ended, at=utc_now(), seconds=seconds
+    )
 
 
 def _create(folder: Path, header: bytes) -> tuple[Path, int]:

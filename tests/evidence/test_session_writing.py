@@ -82,6 +82,37 @@ def test_leaving_the_block_writes_the_footer_whatever_happened(tmp_path, raised,
     assert read_session(writer.path).footer.ended == ended
 
 
+def test_the_footer_says_how_long_the_session_lasted(tmp_path):
+    """What was between the repeats is paid for as well."""
+    before = time.monotonic()
+    with SessionWriter.open(tmp_path, header()) as writer:
+        opened = time.monotonic()
+        time.sleep(0.05)
+        closing = time.monotonic()
+    after = time.monotonic()
+
+    assert closing - opened <= read_session(writer.path).footer.seconds <= after - before
+
+
+def test_the_clock_of_a_session_is_not_that_of_the_wall(tmp_path, monkeypatch):
+    with SessionWriter.open(tmp_path, header()) as writer:
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+
+    assert 0 < read_session(writer.path).footer.seconds < 60
+
+
+def test_what_was_at_hand_took_no_session(tmp_path):
+    assert read_session(write_session(tmp_path, header(), attempt(1))).footer.seconds is None
+
+
+def test_a_session_that_ran_out_of_budget_says_so(tmp_path):
+    with SessionWriter.open(tmp_path, header()) as writer:
+        writer.close("stopped")
+
+    file = read_session(writer.path)
+    assert (file.footer.ended, file.problems) == ("stopped", ())
+
+
 def test_closing_twice_is_closing_once(tmp_path):
     writer = SessionWriter.open(tmp_path, header())
     writer.close("finished")
