@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-SECONDS_IN = {
-    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0,
-    "nanosecond": 1e-9, "microsecond": 1e-6, "millisecond": 1e-3, "sec": 1.0, "second": 1.0,
-    "minute": 60.0, "hr": 3600.0, "hour": 3600.0,
-}  # fmt: skip
-"""Length in seconds of the units of time that a timer can fill."""
-
-EPOCH_SECONDS = 1e9
-"""No duration lasts 31 years: a larger one is a clock's reading (10⁹ s after 1970 was in 2001)."""
+from pytest_prereg.registry.durations import is_point_in_time, seconds_in
 
 COARSE = frozenset({"float32", "float16", "bfloat16"})
 """Types that lose time: float32 tells seconds since 1970 apart only when they are two minutes apart."""
@@ -21,11 +13,6 @@ COARSE = frozenset({"float32", "float16", "bfloat16"})
 
 class ReadingError(ValueError):
     """A value that breaks the contract of its metric; the repeat is invalid."""
-
-
-def seconds_in(unit: str) -> float | None:
-    """Return how many seconds one ``unit`` lasts, or ``None`` if it is no unit of time."""
-    return SECONDS_IN.get(unit, SECONDS_IN.get(unit.removesuffix("s")))
 
 
 def reading(name: str, value: object, unit: str) -> float | list[float]:
@@ -49,8 +36,7 @@ def _number(name: str, value: object, unit: str) -> float:
     number = _as_float(name, value)
     if not math.isfinite(number):
         raise ReadingError(f'metric "{name}": {number} is not a finite number')
-    second = seconds_in(unit)
-    if second is not None and abs(number) * second >= EPOCH_SECONDS:
+    if is_point_in_time(number, unit):
         raise ReadingError(
             f'metric "{name}": {number:g} {unit} is a point in time, not a duration; subtract the start'
         )

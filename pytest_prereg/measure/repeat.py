@@ -12,7 +12,8 @@ from pytest_prereg.measure.experiment import unit_of
 from pytest_prereg.measure.instruments.bench import bench
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
-from pytest_prereg.measure.readings import ReadingError, reading, seconds_in
+from pytest_prereg.measure.readings import ReadingError, reading
+from pytest_prereg.registry.durations import seconds_in
 from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:

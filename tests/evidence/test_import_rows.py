@@ -237,6 +237,44 @@ class TestRefusals:
         assert problem.startswith("2: PR112: value ")
 
     @pytest.mark.parametrize(
+        ("unit", "value"),
+        [
+            ("s", "1719837264.5"),
+            ("s", "-1.7e9"),
+            ("ms", "1719837264500"),
+            ("ns", "1.7e18"),
+            ("hours", "477732"),
+            ("s", "1e9"),
+        ],
+    )
+    def test_a_point_in_time_is_no_duration(self, complaints, unit, value):
+        gate = experiment(metrics={"t": unit})
+
+        (problem, *_) = complaints(f"repeat,metric,value\n1,t,{value}\n2,t,0.5\n", gate)
+
+        assert problem == (
+            f'2: PR112: value "{value}" of "t" in {unit} is a point in time, not a duration; subtract the start'
+        )
+
+    @pytest.mark.parametrize(("unit", "value"), [("token", "1.7e9"), ("ns", "1.7e9"), ("s", "999999999")])
+    def test_a_large_number_that_is_no_point_in_time_is_taken(self, rows_of, unit, value):
+        gate = experiment(metrics={"t": unit})
+
+        assert rows_of(f"repeat,metric,value\n1,t,{value}\n", gate).repeats[0].values == {"t": float(value)}
+
+    def test_a_point_in_time_in_json_is_none_either(self, complaints):
+        row = '[\n{"repeat": 1, "metric": "t", "value": 1719837264.5}]'
+
+        (problem, *_) = complaints(row, ONE, name="runs.json")
+
+        assert problem.startswith('2: PR112: value "1719837264.5" of "t" in s is a point in time')
+
+    def test_what_is_not_judged_may_be_a_point_in_time(self, rows_of):
+        rows = rows_of("repeat,metric,value\n1,t,0.5\n1,began,1719837264.5\n", ONE)
+
+        assert rows.repeats[0].diagnostics == {"began": 1719837264.5}
+
+    @pytest.mark.parametrize(
         ("text", "number"), [("1.", 1.0), (".5", 0.5), ("+2e-3", 0.002), ("-0", 0.0), ("1E3", 1000.0)]
     )
     def test_numbers_as_programs_write_them_are_numbers(self, rows_of, text, number):

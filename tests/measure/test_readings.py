@@ -9,7 +9,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from pytest_prereg.measure.readings import ReadingError, reading, seconds_in
+from pytest_prereg.measure.readings import ReadingError, reading
+from pytest_prereg.registry.durations import seconds_in
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pytest_prereg.evidence.importers.records import read_records
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat, collapse
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
+from pytest_prereg.registry.durations import is_point_in_time
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.refusals import listed, quoted, suggestion
 
@@ -135,7 +136,7 @@ class _RowReader:
         repeat, metric = self._name(record, "repeat"), self._name(record, "metric")
         block, is_fine = self._block(record)
         if metric is not None:
-            is_fine &= self._unit_fits(record, metric)
+            is_fine &= self._unit_fits(record, metric) and self._is_no_clock(record, metric, value)
         if arm is None or repeat is None or metric is None or value is None or not is_fine:
             return None
         machine, group = _text(record.cells.get("machine")), _text(record.cells.get("group"))
@@ -203,6 +204,15 @@ class _RowReader:
             self._complain(record, "PR114", f"{message}; nothing is converted: write the values in that unit")
             return False
         return True
+
+    def _is_no_clock(self, record: Record, metric: str, value: float | None) -> bool:
+        """Whether a time is one that passed: what a clock said tells nothing, and drowns what differs."""
+        declared = self._experiment.metrics.get(metric)
+        if declared is None or value is None or not is_point_in_time(value, declared.unit):
+            return True
+        cell = f"value {quoted(str(record.cells['value']))} of {quoted(metric)} in {declared.unit}"
+        self._complain(record, "PR112", f"{cell} is a point in time, not a duration; subtract the start")
+        return False
 
 
 def _text(cell: Any) -> str | None:
