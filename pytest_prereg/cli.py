@@ -479,3 +479,39 @@ def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[Session
     series = next(each for each in state.series[experiment.id] if path.name in each.sessions)
     before = state.assembled(experiment, [each for each in files if each is not file])
     return file, series, any(each.complete for each in before if each.number == series.number)
+
+
+@main.command(short_help="Write and check numbers quoted in Markdown.")
+@click.argument(
+    "files", metavar="[FILE...]", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a number is not what the lock records.")
+@study_option
+def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
+    """Write the numbers that Markdown quotes from the lock, or check them.
+
+    Without FILE it is all Markdown below the study's folder that git tracks, or would.
+    """
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.citations import read_page, write_page  # noqa: PLC0415
+    from pytest_prereg.audit.figures import Figures  # noqa: PLC0415
+    from pytest_prereg.audit.neighbours import Neighbours  # noqa: PLC0415
+    from pytest_prereg.audit.pages import listing, uncheckable  # noqa: PLC0415
+    from pytest_prereg.report.citing import cited_lines, written_lines  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    listed = listing(state, files)
+    figures, neighbours = Figures(state), Neighbours(state)
+    pages = [read_page(path, figures, neighbours) for path in listed.pages]
+    problems = uncheckable(listed.documents)
+    for page in pages:
+        problems += page.complaints if check else page.problems
+        if page.changes and not check:
+            write_page(page)
+            for line in written_lines(page):
+                say(line)
+    tell(problems)
+    for line in cited_lines(pages, listed.absent, failed=bool(problems)):
+        say(line)
+    if problems:
+        raise SystemExit(_EXIT_ERRORS)

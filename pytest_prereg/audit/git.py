@@ -128,6 +128,16 @@ class Repository:
         listed = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
         return [os.fsdecode(name) for name in listed.split(b"\0") if name]
 
+    def files_below(self, folder: Path) -> list[Path]:
+        """Files below a folder of the work tree that git tracks, or would: what it ignores is left out."""
+        place = self.relative(folder)
+        if place is None:
+            return []
+        which = ["--cached", "--others", "--exclude-standard", "-z", "--full-name"]
+        listed = self._git("ls-files", *which, "--", f":(literal){place}")
+        names = dict.fromkeys(os.fsdecode(name) for name in listed.split(b"\0") if name)
+        return [self.root / name for name in names]
+
     def blobs_at(self, revision: str, folder: str) -> dict[str, str]:
         """Name of the content of every file below a folder at a revision, by path from the root."""
         listed = self._git("ls-tree", "-r", "-z", "--full-tree", revision, "--", f":(literal){folder}/")

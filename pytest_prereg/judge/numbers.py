@@ -30,16 +30,33 @@ def number_text(
     where fewer would move an end of the interval onto or across one of the ``edges`` of the regions that it
     is held against, so that what is printed never contradicts the verdict.
     """
+    texts = number_texts(estimate, interval, edges)
+    return f"{_bracketed(texts)}{suffix(unit)}" if any(texts) else "no value"
+
+
+def number_texts(
+    estimate: float | None,
+    interval: Sequence[float | None] | None,
+    edges: Iterable[float] = (),
+    place: int | None = None,
+) -> tuple[str, ...]:
+    """Return the texts of an estimate and of the ends of its interval; empty for what is none, or infinite.
+
+    Args:
+        estimate: In the unit of the text, as all that follows.
+        interval: Its two ends, or ``None``.
+        edges: Of the regions that it is held against, as in :func:`number_text`.
+        place: Decimals, where they are not those that the interval supports.
+    """
     ends = [_finite(end) for end in interval or ()]
     known = [value for value in (estimate, *ends) if value is not None]
-    if not known:
-        return "no value"
-    place = decimals(estimate, ends, edges)
-    large = max(map(abs, known))
+    if place is None:
+        place = decimals(estimate, ends, edges)
+    large = max(map(abs, known), default=0.0)
     scientific = large >= _LARGE or 0 < large < _SMALL
-    values = (estimate, *ends)
-    texts = ["" if value is None else plain(value, place, scientific=scientific) for value in values]
-    return f"{_bracketed(texts)}{suffix(unit)}"
+    return tuple(
+        "" if each is None else plain(each, place, scientific=scientific) for each in (estimate, *ends)
+    )
 
 
 def _bracketed(texts: Sequence[str]) -> str:
@@ -59,7 +76,7 @@ def decimals(estimate: float | None, ends: Sequence[float | None], edges: Iterab
     place = _significant(_half_width(estimate, finite), estimate, finite)
     held = tuple(edges)
     for closer in range(place, place + _EXTRA):
-        if not any(_moved(end, round(end, closer), held) for end in finite):
+        if not any(is_moved(end, round(end, closer), held) for end in finite):
             return closer
     return place + _EXTRA
 
@@ -78,11 +95,11 @@ def _half_width(estimate: float | None, finite: Sequence[float]) -> float:
 def _significant(half_width: float, estimate: float | None, finite: Sequence[float]) -> int:
     """Decimals for the half-width's leading digits; without one, for six digits of the largest number."""
     if half_width > 0:
-        return _SIGNIFICANT - 1 - math.floor(math.log10(half_width))
+        return place_of(half_width, _SIGNIFICANT)
     largest = max((abs(value) for value in (estimate, *finite) if value is not None), default=0.0)
     if largest == 0:
         return 0
-    return _without_trailing_zeros(_EXACT - 1 - math.floor(math.log10(largest)), largest)
+    return _without_trailing_zeros(place_of(largest, _EXACT), largest)
 
 
 def _without_trailing_zeros(place: int, value: float) -> int:
@@ -92,9 +109,14 @@ def _without_trailing_zeros(place: int, value: float) -> int:
     return place
 
 
-def _moved(value: float, rounded: float, edges: Iterable[float]) -> bool:
+def is_moved(value: float, rounded: float, edges: Iterable[float]) -> bool:
     """Say whether rounding moves a value onto or across an edge."""
     return value != rounded and any((value < edge) != (rounded < edge) or rounded == edge for edge in edges)
+
+
+def place_of(value: float, digits: int) -> int:
+    """Return the decimals that print so many significant digits of a finite number."""
+    return digits - 1 - math.floor(math.log10(abs(value))) if value else digits - 1
 
 
 def _finite(value: float | None) -> float | None:
