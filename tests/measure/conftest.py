@@ -14,8 +14,9 @@ from loop_bench import Bench
 
 from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
+from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.registry.model import ONLY_ARM, Arm, Experiment, Metric, Source, Study
-from pytest_prereg.registry.tables import ExperimentTable, StudyTable
+from pytest_prereg.registry.tables import ExperimentTable, ServiceTable, StudyTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,15 +51,26 @@ class Laboratory:
         preload: tuple[str, ...] = (),
         name: str = "experiments.lab",
         order: str = "interleaved",
+        service: dict[str, object] | None = None,
+        **keys: object,
     ) -> tuple[Study, Experiment]:
-        """Writes the module ``name``, whose function is ``body``; ``arms`` are environments by name."""
+        """Writes the module ``name``, whose function is ``body``; ``arms`` are environments by name.
+
+        ``keys`` are further keys of the experiment's table.
+        """
         path = self.folder.joinpath(*name.split(".")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(MODULE.format(top=top, body=indent(body, "    ")), encoding="utf-8")
         experiment = Experiment(
             id="lab",
             kind="fixture",
-            table=ExperimentTable(fixture="trial", repeats=repeats, order=order),
+            table=ExperimentTable(
+                fixture="trial",
+                repeats=repeats,
+                order=order,
+                service=ServiceTable(**service) if service else None,
+                **keys,
+            ),
             arms={
                 arm: Arm(name=arm, params={}, env=env, timeout=timeout, repeats=repeats)
                 for arm, env in (arms or {ONLY_ARM: {}}).items()
@@ -108,6 +120,9 @@ def job(executor: LocalExecutor, *, arm: str | None = None, index: int = 1, **fi
         "metrics": {name: metric.unit for name, metric in experiment.metrics.items()},
         "env": arm_environment(experiment, chosen),
         "timeout": chosen.timeout,
+        "service": service_of(experiment),
+        "cache": experiment.table.cache,
+        "exclusive": experiment.table.exclusive,
     }
     return Job(**{**made, **fields})
 
