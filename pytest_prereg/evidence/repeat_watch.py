@@ -80,14 +80,13 @@ class RepeatWatch:
         return any(new > old for old, new in pairs) if pairs else None
 
     def _of_gpus(self) -> dict[str, Any]:
-        complete = len(self.looks) > 1
-        seen = [self._seen(look) for look in self.looks] if complete else []
-        gpus = [gpu for look in seen for gpu in look]
-        running = [gpu for gpu in gpus if gpu.reasons is None or not gpu.reasons & gpu_readings.GPU_IDLE]
+        read = [self._seen(look) for look in self.looks if look.gpus is not None]
+        both = [gpu for look in read for gpu in look] if len(read) > 1 else []
+        running = [gpu for gpu in both if gpu.reasons is None or not gpu.reasons & gpu_readings.GPU_IDLE]
         return {
             "gpu_clock_mhz": _worst(min, [gpu.clock_mhz for gpu in running]),
-            "gpu_temp_c": _worst(max, [gpu.temp_c for gpu in gpus]),
-            "gpu_throttled": _throttled(seen),
+            "gpu_temp_c": _worst(max, [gpu.temp_c for gpu in both]),
+            "gpu_throttled": _throttled(read),
             "gpu_foreign_processes": self._count_foreign(),
         }
 
@@ -125,16 +124,17 @@ def _worst(pick: Callable[[Iterable[float]], float], readings: list[float | None
 
 
 def _throttled(looks: list[tuple[Gpu, ...]]) -> bool | None:
+    """Whether any GPU was slowed down in any look; ``False`` takes two looks that say so of every one."""
     reasons = [gpu.reasons for look in looks for gpu in look]
     if any(bits is not None and bits & ~gpu_readings.NO_THROTTLING for bits in reasons) or _slowed(looks):
         return True
-    return False if reasons and None not in reasons else None
+    return False if len(looks) > 1 and reasons and None not in reasons else None
 
 
 def _slowed(looks: list[tuple[Gpu, ...]]) -> bool:
-    """Whether the driver's counters of slowdowns have risen between the two looks."""
-    before, after = ({gpu.uuid: gpu.slowed_us for gpu in look} for look in looks) if looks else ({}, {})
-    pairs = ((old, after.get(uuid)) for uuid, old in before.items())
+    """Whether the driver's counters of slowdowns have risen from one look to the next."""
+    before = {gpu.uuid: gpu.slowed_us for look in looks[:1] for gpu in look}
+    pairs = ((before.get(gpu.uuid), gpu.slowed_us) for look in looks[1:] for gpu in look)
     return any(old is not None and new is not None and new > old for old, new in pairs)
 
 
