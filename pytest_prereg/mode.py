@@ -64,9 +64,12 @@ class Mode(NamedTuple):
         """Return the command that goes on with what this run leaves: what it may do is the same."""
         if not self.measure:
             return "pytest --prereg-verify"
-        flags = [
-            flag for flag, on in (("--prereg-fresh", self.fresh), ("--prereg-explore", self.explore)) if on
-        ]
+        given = (
+            ("--prereg-measure", option.prereg_measure),
+            ("--prereg-fresh", self.fresh),
+            ("--prereg-explore", self.explore),
+        )
+        flags = [flag for flag, on in given if on]
         values = ((flag, getattr(option, name)) for flag, name in LIMITS)
         limits = [f"{flag} {shlex.quote(value)}" for flag, value in values if value is not None]
         return " ".join(["pytest --prereg", *flags, *limits])

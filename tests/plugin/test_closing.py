@@ -1,0 +1,125 @@
+"""The last words of a run: what had to be run again, and which series was left for another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from real_study import RealStudy, plain_environment
+
+STUDY = """\
+[study]
+id = "closing"
+
+[experiments.work]
+fixture = "work"
+repeats = 4
+
+[predictions.quick]
+claim = "It takes less than two seconds."
+experiment = "work"
+quantity = "t"
+predicts = "< 2 s"
+falsifier = ">= 2 s"
+"""
+
+WORK = """\
+import os
+import signal
+import time
+from pathlib import Path
+
+from pytest_prereg import Repeat, experiment
+
+
+@experiment(metrics={"t": "s"})
+def work(repeat: Repeat) -> None:
+    time.sleep(float(os.environ.get("WORK_SECONDS", "0.01")))
+    marks = Path(os.environ["WITNESS"])
+    known = marks.read_text().split() if marks.exists() else []
+    if os.environ.get("KILLED", "") > str(len(known)):
+        marks.write_text(" ".join([*known, "killed"]))
+        os.kill(os.getpid(), signal.SIGKILL)
+    repeat.record("t", 1 + repeat.index / 100)
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    made = RealStudy(tmp_path / "study")
+    made.write("predictions.toml", STUDY)
+    made.write("experiments/work.py", WORK)
+    made.register()
+    return made
+
+
+def flat(output: str) -> str:
+    return " ".join(output.split())
+
+
+def test_it_tells_once_what_was_run_again_and_why_and_what_that_had_taken(study):
+    status, output = study.run(KILLED="2")
+
+    faults = [line for line in study.lines("work") if line.get("outcome") == "infrastructure"]
+    lost = sum(line["seconds"]["total"] for line in faults)
+    said = f"work: 2 repeats run again (infrastructure: killed from outside (SIGKILL); {lost:.1f} s lost)"
+    assert status == 0, output
+    assert len(faults) == 2
+    assert output.count(said) == 1
+
+
+def test_where_nothing_was_run_again_it_says_nothing_of_it(study):
+    assert "run again" not in study.run()[1]
+
+
+def stopped(study: RealStudy) -> int:
+    """Lets a run stop half way; returns how many repeats it has kept."""
+    study.run("--prereg-max-time", "1.5 s", WORK_SECONDS="0.5")
+    return study.slots("work", "finished").total()
+
+
+@pytest.mark.parametrize("key", ["code", "registration"])
+def test_a_series_that_was_abandoned_is_told_of_by_the_run_that_opens_the_next(study, key):
+    kept = stopped(study)
+    if key == "code":
+        study.write("experiments/work.py", WORK.replace("1 + repeat", "1.1 + repeat"))
+    else:
+        study.write("predictions.toml", STUDY.replace("< 2 s", "< 1.9 s"))
+    amend(study)
+
+    _, output = study.run()
+    _, again = study.run()
+
+    why = {"code": "its code changed", "registration": 'the registration of "quick" changed'}[key]
+    assert 1 <= kept < 4
+    assert f"series 1 of work was abandoned after {kept} of 4 repeats: {why}" in flat(output)
+    assert "abandoned after" not in again
+
+
+def test_a_series_that_was_voided_is_never_gone_on_with(study):
+    kept = stopped(study)
+    command(study, "void", "work/1", "--reason", "the wrong cable")
+
+    _, output = study.run()
+
+    assert f"series 1 of work was voided after {kept} of 4 repeats: the wrong cable" in flat(output)
+    assert study.slots("work", "finished").total() == kept + 4
+    assert {line["series"] for line in study.lines("work") if line["type"] == "header"} == {1, 2}
+
+
+def amend(study: RealStudy) -> None:
+    command(study, "amend", "quick", "--reason", "it was wrong")
+
+
+def command(study: RealStudy, *arguments: str) -> None:
+    """Runs ``pytest-prereg`` there, and commits what it changes."""
+    for line in (
+        (sys.executable, "-m", "pytest_prereg", *arguments),
+        ("git", "add", "--all"),
+        ("git", "commit", "--quiet", "--message", "Change"),
+    ):
+        done = subprocess.run(
+            line, cwd=study.path, env=plain_environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
