@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.evidence.environment import machine_class
 from pytest_prereg.evidence.model import RERUN, Outcome, RecordedRepeat, Series
 from pytest_prereg.registry.canonical import canonical_json
+from pytest_prereg.registry.rules import follows_from_rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Slot = tuple[str, int]
 """Arm and index: what a planned repeat fills."""
 
+_OK, _EXCLUDED = Outcome.OK, Outcome.EXCLUDED
 _UNJUDGED = frozenset({Outcome.PILOT, Outcome.WARMUP})
 
 
@@ -98,19 +100,21 @@ class Settling:
         """
         disputed = False
         for attempt in attempts:
-            if attempt.outcome in _UNJUDGED:
+            outcome = attempt.outcome
+            is_plain = outcome is _OK  # nearly all are: a set of outcomes is slow to ask
+            if not is_plain and outcome in _UNJUDGED:
                 continue
             if not self._is_planned(attempt):
                 self.surplus += 1
                 continue
             slot = (attempt.arm, attempt.index)
             if slot in self.settled:
-                disputed |= attempt.outcome not in RERUN and not _agree(attempt, self.settled[slot])
+                disputed |= outcome not in RERUN and not _agree(attempt, self.settled[slot])
                 continue
-            if attempt.outcome in RERUN:
+            if not is_plain and outcome in RERUN:
                 self.faults.append(attempt.repeat)
-            if self._settles(slot, attempt.outcome):
-                by_author = attempt.outcome is Outcome.EXCLUDED and not _is_ruled(attempt.cause, self.rules)
+            if is_plain or self._settles(slot, outcome):
+                by_author = outcome is _EXCLUDED and not follows_from_rules(self.rules, attempt.cause)
                 self.settled[slot] = _recorded(attempt, len(self.settled), machine, by_author=by_author)
         return disputed
 
@@ -133,11 +137,6 @@ class Settling:
 
 def _agree(attempt: Attempt, settled: RecordedRepeat) -> bool:
     return (attempt.outcome, attempt.values) == (settled.outcome, settled.values)
-
-
-def _is_ruled(cause: str | None, rules: Iterable[str]) -> bool:
-    """Whether the cause is a rule as it was written, alone or with the reading that broke it in brackets."""
-    return cause is not None and any(cause == rule or cause.startswith(f"{rule} (") for rule in rules)
 
 
 def _recorded(attempt: Attempt, position: int, machine: str | None, *, by_author: bool) -> RecordedRepeat:

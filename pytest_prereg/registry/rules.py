@@ -41,7 +41,6 @@ _RULE = re.compile(
     r"\s*(?:(?P<negated>not)\s+)?(?P<name>[A-Za-z_][\w-]*)\s*(?:(?P<operator>[<>=!]+)\s*(?P<value>.*?))?\s*",
     re.DOTALL,
 )
-_READING = " (was "
 
 
 class Rule(msgspec.Struct, kw_only=True, frozen=True):
@@ -87,25 +86,25 @@ def rule_broken(rules: Iterable[str] | None, environment: Mapping[str, Any]) -> 
     for rule in map(parse_rule, rules or ()):
         reading = reading_of(rule.name, environment)
         if reading is not None and _COMPARISONS[rule.operator](reading, rule.value):
-            return f"{rule.text}{_READING}{shown(reading)})"
+            return f"{rule.text} (was {shown(reading)})"
     return None
 
 
-def follows_from_rules(
-    rules: Iterable[str] | None, cause: str | None, environment: Mapping[str, Any]
-) -> bool:
-    """Whether a registered rule made a repeat ``excluded``: its ``cause`` is one, which its readings break.
+def follows_from_rules(rules: Iterable[str] | None, cause: str | None) -> bool:
+    """Whether the ``cause`` of an ``excluded`` repeat is a registered rule: alone, or with what broke it.
 
-    The rule is compared as parsed, for a study may be written anew without a word of it changing. A cause
-    whose readings don't break its rule was written by somebody else.
+    Rules are compared as parsed: a study may be written anew without a word of it changing. Any other cause
+    was written by somebody else.
     """
-    text = (cause or "").rpartition(_READING)[0]
+    text, _, reading = (cause or "").partition(" (")
     try:
-        named = canonical_rules([text])
+        rule = parse_rule(text)
     except RefusedError:
         return False
-    registered = canonical_rules(rules or ())
-    return named[0] in registered and rule_broken([text], environment) is not None
+    if canonical_rules([text])[0] not in canonical_rules(rules or ()):
+        return False
+    value = _written(rule.name, reading.removeprefix("was ").removesuffix(")"))
+    return not reading or (value is not None and _COMPARISONS[rule.operator](value, rule.value))
 
 
 def canonical_rules(rules: Iterable[str]) -> list[list[str | Reading]]:
@@ -124,7 +123,14 @@ def reading_of(name: str, environment: Mapping[str, Any]) -> Reading | None:
 
 def shown(reading: Reading) -> str:
     """A reading as a message has it: ``5.2``, ``true``."""
-    return str(reading).lower() if isinstance(reading, bool) else f"{reading:.15g}"
+    return str(reading).lower() if isinstance(reading, bool) else repr(reading).removesuffix(".0")
+
+
+def _written(name: str, text: str) -> Reading | None:
+    """The reading that :func:`shown` wrote."""
+    if name in FLAGS:
+        return {"true": True, "false": False}.get(text)
+    return float(text) if _NUMBER.fullmatch(text) else None
 
 
 def _of_flag(text: str, match: re.Match[str]) -> Rule:
