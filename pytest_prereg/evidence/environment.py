@@ -13,7 +13,9 @@ from typing import Any
 
 NONE = "none"
 _NVIDIA = Path("/proc/driver/nvidia")
+_CPUS = Path("/sys/devices/system/cpu")
 _SMI_SECONDS = 5.0
+_NO_GPU = "No devices were found"
 _HEAD = 4096
 _PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "transformers", "triton")
 
@@ -21,13 +23,17 @@ _PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "t
 def describe_machine() -> dict[str, Any]:
     """Return what of this machine can matter to a measurement; never its name.
 
-    Keys: ``cpu``, ``cores`` (that this process may use), ``memory_gib``, ``gpu`` (list of names), ``driver``,
-    ``os``, ``kernel``, ``python``, ``torch``, ``container``; what is not there or can't be told is ``None``.
+    Keys: ``cpu``, ``cores`` (that this process may use), ``cpu_governor`` and ``cpu_max_mhz`` (of those
+    cores), ``memory_gib``, ``gpu`` (list of names, empty where there is none), ``driver``, ``os``,
+    ``kernel``, ``python``, ``torch``, ``cuda`` (that torch was built for), ``container`` (what kind of one);
+    what is not there or can't be told is ``None``.
     """
     gpus, driver = _nvidia()
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
+        "cpu_governor": _governor(),
+        "cpu_max_mhz": _max_mhz(),
         "memory_gib": _memory_gib(),
         "gpu": gpus,
         "driver": driver,
@@ -35,6 +41,7 @@ def describe_machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "torch": _version("torch"),
+        "cuda": _cuda(),
         "container": _container(),
     }
 
@@ -65,6 +72,22 @@ def _cpu_model() -> str | None:
     return " ".join(found.split()) if found else platform.processor() or platform.machine() or None
 
 
+def _governor() -> str | None:
+    """The frequency governor; several names where cores have different ones."""
+    found = {_search(r"^(\S+)$", folder / "scaling_governor") for folder in _frequencies()}
+    return " + ".join(sorted(name for name in found if name)) or None
+
+
+def _max_mhz() -> float | None:
+    """The highest clock that the hardware gives the slowest of the cores."""
+    found = [_search(r"^(\d+)$", folder / "cpuinfo_max_freq") for folder in _frequencies()]
+    return min((int(khz) / 1000 for khz in found if khz), default=None)
+
+
+def _frequencies() -> list[Path]:
+    return [_CPUS / f"cpu{number}" / "cpufreq" for number in sorted(os.sched_getaffinity(0))]
+
+
 def _memory_gib() -> float | None:
     found = _search(r"^MemTotal:\s*(\d+) kB", Path("/proc/meminfo"))
     return round(int(found) / (1 << 20), 1) if found else None
@@ -85,7 +108,7 @@ def _container() -> str | None:
     return os.environ.get("container") or None  # noqa: SIM112  (systemd spells it so)
 
 
-def _nvidia() -> tuple[list[str], str | None]:
+def _nvidia() -> tuple[list[str] | None, str | None]:
     """Return GPU names and driver version: from the kernel's files, or else from ``nvidia-smi``."""
     names = [_search(r"^Model:\s*(.+)$", path) for path in sorted(_NVIDIA.glob("gpus/*/information"))]
     driver = _search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", _NVIDIA / "version")
@@ -94,17 +117,20 @@ def _nvidia() -> tuple[list[str], str | None]:
     return _nvidia_smi()
 
 
-def _nvidia_smi() -> tuple[list[str], str | None]:
+def _nvidia_smi() -> tuple[list[str] | None, str | None]:
+    """What the driver's program tells; GPUs are unknown, not none, where it is there and fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return [], None
     command = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_SECONDS, check=True)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
-        return [], None
+        return None, None
     rows = [line.rpartition(", ") for line in answer.stdout.splitlines() if ", " in line]
-    return [name.strip() for name, _, _ in rows], rows[0][2].strip() if rows else None
+    if answer.returncode != 0 or not rows:
+        return ([] if _NO_GPU in answer.stdout else None), None
+    return [name.strip() for name, _, _ in rows], rows[0][2].strip()
 
 
 def _search(pattern: str, path: Path) -> str | None:
@@ -124,3 +150,12 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _cuda() -> str | None:
+    """The CUDA version that torch was built for, from its own file: importing torch takes seconds."""
+    try:
+        path = importlib.metadata.distribution("torch").locate_file("torch/version.py")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return _search(r"^cuda\b[^=]*=\s*['\"]([\d.]+)['\"]", Path(str(path)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import socket
 import subprocess
 import sys
 
@@ -16,6 +18,7 @@ from pytest_prereg.evidence.environment import (
     describe_versions,
     machine_class,
 )
+from pytest_prereg.registry.environment_conditions import MACHINE
 
 NVIDIA_VERSION = """\
 NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
@@ -89,12 +92,70 @@ def test_where_the_kernel_says_nothing_nvidia_smi_is_asked(no_gpu, tmp_path, mon
     assert (described["gpu"], described["driver"]) == (["NVIDIA GeForce RTX 4090"], "535.183.01")
 
 
-@pytest.mark.parametrize("body", ["exit 9", "exec sleep 60", "echo 'No devices were found'"])
-def test_an_nvidia_smi_that_fails_hangs_or_talks_is_no_gpu(no_gpu, tmp_path, monkeypatch, body):
+def test_an_nvidia_smi_that_finds_no_device_says_that_there_is_no_gpu(no_gpu, tmp_path, monkeypatch):
+    smi(tmp_path, monkeypatch, "echo 'No devices were found'; exit 6")
+
+    assert describe_machine()["gpu"] == []
+
+
+@pytest.mark.parametrize("body", ["exit 9", "exec sleep 60", "echo 'NVIDIA-SMI has failed'", ":"])
+def test_gpus_that_the_driver_can_not_tell_are_unknown(no_gpu, tmp_path, monkeypatch, body):
     monkeypatch.setattr(environment, "_SMI_SECONDS", 0.2)
     smi(tmp_path, monkeypatch, body)
 
-    assert describe_machine()["gpu"] == []
+    described = describe_machine()
+
+    assert described["gpu"] is None
+    assert machine_class(described).split(" | ")[1:] == ["none", "none"]
+
+
+def test_governor_and_clock_are_those_of_the_cores_that_may_be_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "_CPUS", tmp_path)
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 2})
+    assert (describe_machine()["cpu_governor"], describe_machine()["cpu_max_mhz"]) == (None, None)
+
+    for number, governor, khz in (
+        (0, "performance", 3500000),
+        (1, "schedutil", 1),
+        (2, "powersave", 3400500),
+    ):
+        folder = tmp_path / f"cpu{number}" / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_governor").write_text(f"{governor}\n")
+        (folder / "cpuinfo_max_freq").write_text(f"{khz}\n")
+
+    described = describe_machine()
+    assert (described["cpu_governor"], described["cpu_max_mhz"]) == ("performance + powersave", 3400.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "cuda"),
+    [
+        ("cuda: Optional[str] = '12.4'", "12.4"),
+        ('cuda = "11.8"', "11.8"),
+        ("cuda: Optional[str] = None", None),
+        ("cudart = '12.4'", None),
+    ],
+)
+def test_the_cuda_version_that_torch_was_built_for_is_read_from_its_file(tmp_path, monkeypatch, line, cuda):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.7.0'\n{line}\nraise RuntimeError\n")
+    (tmp_path / "torch-2.7.0.dist-info").mkdir()
+    (tmp_path / "torch-2.7.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.7.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert describe_machine()["cuda"] == cuda
+
+
+def test_every_condition_on_a_machine_names_what_is_recorded():
+    assert set(MACHINE) == set(describe_machine())
+
+
+def test_no_part_of_the_description_is_the_name_of_the_host():
+    words = json.dumps([describe_machine(), describe_versions()])
+    names = {platform.node(), socket.gethostname(), socket.getfqdn(), os.environ.get("HOSTNAME", "")}
+
+    assert not [name for name in names if len(name) > 3 and name in words]
 
 
 @pytest.mark.parametrize(
