@@ -148,9 +148,11 @@ def _too_few(study: Study, prediction: Prediction) -> Iterable[Problem]:
     for name in prediction.experiments:
         arms = study.experiments[name].arms
         counts = [arms[arm].repeats for arm in arms_of(prediction, name)]
-        n = min((count for count in counts if count is not None), default=SMALLEST_N)
+        allowed = study.experiments[name].table.max_excluded
+        n = min((count - allowed for count in counts if count is not None), default=SMALLEST_N)
         if n < SMALLEST_N:
-            message = f"can never be decided with {n} of {quoted(name)}: an input needs {SMALLEST_N} repeats"
+            left = f"{max(0, n)} of {quoted(name)}" + (" that max-excluded leaves" if allowed else "")
+            message = f"can never be decided with {left}: an input needs {SMALLEST_N} repeats"
             yield _problem(study, prediction.id, "PR034", message, "Raise repeats.")
 
 

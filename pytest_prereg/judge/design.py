@@ -106,7 +106,11 @@ def check_design(
         falsifier=falsifier,
         exact=may_be_equal(prediction, metrics),
     )
-    problems = tuple(_unreachable(design)) or (*_underpowered(design), *_unfit_to_guard(design))
+    problems = (
+        tuple(_unreachable(design))
+        or tuple(_unreachable_after_exclusions(design, experiment.table.max_excluded))
+        or (*_underpowered(design), *_unfit_to_guard(design))
+    )
     power = _power(design)
     return DesignReport(
         problems=problems, power=power, notes=tuple(_notes(design, power)), smallest_n=smallest_n(plan)
@@ -140,6 +144,20 @@ def _unreachable(design: Design) -> Iterator[Problem]:
     if why := _out_of_reach(design, design.falsifier):
         advice = "Raise repeats, or choose a falsifier that wrong results would reach."
         yield design.problem("PR034", f"can never be refuted with {_count(plan)}: {why}.", advice)
+
+
+def _unreachable_after_exclusions(design: Design, allowed: int) -> Iterator[Problem]:
+    """PR034 where no verdict is left once rules have excluded as many repeats as they may."""
+    if not allowed:
+        return
+    plan = msgspec.structs.replace(design.plan, n=tuple(max(0, n - allowed) for n in design.plan.n))
+    for problem in _unreachable(msgspec.structs.replace(design, plan=plan)):
+        message = problem.message.removesuffix(".").removeprefix(f'"{design.prediction.id}" ')
+        yield design.problem(
+            "PR034",
+            f"{message}, and max-excluded = {allowed} lets {_count(design.plan)} become so few.",
+            "Raise repeats, or lower max-excluded.",
+        )
 
 
 def _out_of_reach(design: Design, region: Region) -> str | None:

@@ -42,6 +42,49 @@ class TestReach:
         made.planned = dict.fromkeys(made.arms, 6)
         assert made.design().problems == ()
 
+    @pytest.mark.parametrize(
+        ("more", "n", "allowed", "why"),
+        [
+            (
+                {},
+                5,
+                3,
+                "can never be decided with 2 repeats: a mean needs 3, and max-excluded = 3 lets 5 repeats become so few.",
+            ),
+            ({"statistic": "median"}, 7, 2, "decided with 5 repeats: a median needs 6, and max-excluded = 2"),
+            (
+                {"contrast": "a / b", "pairing": "block"},
+                4,
+                2,
+                "with 2 blocks: a ratio needs 3, and max-excluded",
+            ),
+            (
+                {"contrast": "a - b"},
+                4,
+                9,
+                "with 0 repeats per arm: a difference of means needs 3 of each arm",
+            ),
+        ],
+    )
+    def test_rules_may_not_exclude_so_many_that_no_verdict_is_left(self, study, more, n, allowed, why):
+        made = study(**more, max_excluded=allowed)
+        made.planned = dict.fromkeys(made.arms, n)
+        report = made.design()
+        assert why in messages(report)[0]
+        assert report.problems[0].advice == "Raise repeats, or lower max-excluded."
+        made.max_excluded = 1
+        assert made.design().problems == ()
+
+    def test_a_verdict_must_stay_in_reach_of_what_rules_leave(self, study):
+        made = study(statistic="proportion", quantity="completed", predicts=">= 0.9", falsifier="< 0.5")
+        made.planned, made.max_excluded = {"": 37}, 1
+        assert made.design().problems == ()
+        made.max_excluded = 2
+        assert (
+            "can never be supported with 35 repeats: a proportion ≥ 0.9 needs 36"
+            in messages(made.design())[0]
+        )
+
     def test_the_smaller_arm_is_too_small(self, study):
         made = study(contrast="a - b", planned={"a": 9, "b": 2})
         assert "with 9 and 2 repeats" in messages(made.design())[0]
