@@ -19,7 +19,7 @@ def test_an_exclusion_shows_both_numbers_and_the_command_that_records_them(at_st
     judge(project, "--prereg-verify", "--prereg-record")
     result = judge(project, "--prereg-verify")
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["* 1 repeat lost or excluded (1 tool)*"])
+    result.stdout.fnmatch_lines(["*1 repeat lost*", "or excluded (1 tool)*"])
     entry = read_lock(project.path / "predictions.lock").predictions["below-two"]
     assert (entry.n, entry.verdict) == (4, "supported")
 
