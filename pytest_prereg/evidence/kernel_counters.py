@@ -66,8 +66,8 @@ def _quota_files(membership: Path, groups: Path) -> tuple[Path, ...]:
 def _groups_of(membership: Path) -> dict[str, str]:
     """Path of a process's control group by controller; ``""`` is version 2, which has all."""
     try:
-        lines = membership.read_text(encoding="utf-8").splitlines()
-    except OSError:
+        lines = membership.read_bytes().decode().splitlines()
+    except (OSError, ValueError):
         return {}
     rows = [line.split(":", 2) for line in lines if line.count(":") >= 2]  # noqa: PLR2004
     return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
@@ -76,7 +76,7 @@ def _groups_of(membership: Path) -> dict[str, str]:
 def _counted(path: Path, *names: str) -> list[int | None]:
     """The counts of those names in a file of ``name count`` lines."""
     try:
-        rows = dict(line.split(" ", 1) for line in path.read_text(encoding="ascii").splitlines())
+        rows = dict(line.split(" ", 1) for line in path.read_bytes().decode().splitlines())
     except (OSError, ValueError):
         return []
     return [int(rows[name]) if rows.get(name, "").isdecimal() else None for name in names]
@@ -84,7 +84,7 @@ def _counted(path: Path, *names: str) -> list[int | None]:
 
 def _number(path: Path) -> int | None:
     try:
-        text = path.read_text(encoding="ascii").strip()
+        text = path.read_bytes().decode().strip()
     except (OSError, ValueError):
         return None
     return int(text) if text.isdecimal() else None
