@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.sidecars import Read
 
 FORMAT_VERSION = 1
+_WARMUP = Outcome.WARMUP
+_NO_INSTRUMENTS: dict[str, str] = {}
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -165,7 +167,7 @@ class Parser:
         if self._footer is not None:
             self.problem("lines follow the footer, but a finished file never changes", line=self._count)
             self._footer = None
-        if self._count == 1 or self._header is None or isinstance(line, Header):
+        if self._header is None or isinstance(line, Header):
             self._take_header(line)
         elif isinstance(line, _Started):
             self._start(line)
@@ -206,10 +208,15 @@ class Parser:
         if started is None or started.attempt != finished.attempt:
             self.problem(f'"{finished.repeat}" finished without having been started', line=self._count)
             return
-        if finished.outcome is Outcome.WARMUP and not started.warmup:
+        outcome = finished.outcome
+        if started.warmup:
+            outcome = _WARMUP
+        elif outcome is _WARMUP:
             wrong = f'"{finished.repeat}" ended as warm-up without having been started as such'
             self.problem(wrong, line=self._count)
-        self._account(started.arm).add(finished.seconds)
+        account = self._spent.get(started.arm) or self._account(started.arm)
+        account.busy += finished.seconds.body
+        account.total += finished.seconds.total
         self._attempts.append(
             Attempt(
                 repeat=started.repeat,
@@ -217,9 +224,9 @@ class Parser:
                 index=started.index,
                 number=started.attempt,
                 block=started.block,
-                outcome=Outcome.WARMUP if started.warmup else finished.outcome,
+                outcome=outcome,
                 values=finished.values,
-                instruments=self._shared(finished.instruments),
+                instruments=self._shared(finished.instruments) if finished.instruments else _NO_INSTRUMENTS,
                 machine=finished.machine and sys.intern(finished.machine),
                 cause=finished.cause,
                 outside=finished.outside and sys.intern(finished.outside),
@@ -232,10 +239,7 @@ class Parser:
         self._attempts.append(_lost(started))
 
     def _account(self, arm: str) -> _Account:
-        account = self._spent.get(arm)
-        if account is None:
-            account = self._spent[arm] = _Account()
-        return account
+        return self._spent.setdefault(arm, _Account())
 
     def _shared(self, instruments: dict[str, str]) -> dict[str, str]:
         """Return the one dict that all attempts with these instruments have."""
@@ -260,10 +264,6 @@ class _Account:
         self.busy = 0.0
         self.total = 0.0
         self.unfinished = 0
-
-    def add(self, seconds: _Seconds) -> None:
-        self.busy += seconds.body
-        self.total += seconds.total
 
     def spent(self) -> Spent:
         return Spent(busy=self.busy, total=self.total, unfinished=self.unfinished)
