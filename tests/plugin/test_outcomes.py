@@ -883,8 +883,8 @@ def test_on_a_terminal_a_line_is_rewritten_and_no_verdict_is_erased(at_stage):
     line = next(line for line in said.split("\r\n") if line.startswith("work: measuring"))
     shown = line.split("\r\x1b[K")
     assert len(shown) == 8
-    assert re.fullmatch(r"work  block 1  (quick|slow)  1 of 6", shown[1])
-    assert re.fullmatch(r"work  block 3  (quick|slow)  6 of 6   \d+ s left", shown[6])
+    assert re.fullmatch(r"work  block 1 of 3  (quick|slow)  1 of 6   \$0\.00", shown[1])
+    assert re.fullmatch(r"work  block 3 of 3  (quick|slow)  6 of 6   \d+ s left   \$0\.00", shown[6])
     assert shown[0] == shown[7] == "work: measuring 6 of 6 repeats"
     before, _, after = said.partition(line)
     assert re.search(r"predictions.toml \x1b\[32m\+\x1b\[0m\r\n$", before)
