@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-_DEEPEST = 100
+_DEEPEST = 32
 """Nesting beyond this is text: a line of thousands of markers would be walked through by every later one."""
 _CODE_INDENT = 4
 _QUOTE = 0
@@ -71,8 +71,10 @@ def blocks_of(text: str) -> Blocks:
     """Return the blocks of a text, in time that grows with its length alone."""
     reader = _Reader(text)
     for match in _LINE.finditer(text):
-        if match[0]:
-            content = match[0].rstrip("\r\n")
+        content = match[0].rstrip("\r\n")
+        if not content and not reader.containers and reader.leaf in (None, "text"):
+            reader.close()
+        elif match[0]:
             reader.read(_Line(match.start(), content, content.expandtabs(_CODE_INDENT)))
     reader.close()
     return Blocks(reader.found, reader.blanks)
