@@ -101,6 +101,8 @@ def series_of(experiment: Experiment, study: Line) -> Series:
                 continue
             name = "/".join(part for part in (experiment.id, "1", arm, str(index)) if part)
             changed = changes.get(name, {})
+            if changed.get("gone"):
+                continue
             repeats.append(
                 RecordedRepeat(
                     id=name,
