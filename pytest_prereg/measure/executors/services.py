@@ -83,7 +83,7 @@ class Serving:
         began = time.monotonic()
         for _ in range(PORT_ATTEMPTS):
             fault = self._start_once(wait)
-            if fault is None or self.port is None or _is_free(self.port):
+            if fault is None or not self._lost_its_port():
                 break
         self.seconds = time.monotonic() - began
         return fault
@@ -99,7 +99,13 @@ class Serving:
             return None
         return self._unserved(f"ended {self._described(status)}")
 
+    def _lost_its_port(self) -> bool:
+        """Return whether it ended while somebody else has its port."""
+        ended = self._process is not None and self._process.poll() is not None
+        return ended and self.port is not None and not _is_free(self.port)
+
     def _start_once(self, wait: Callable[[float], bool]) -> Unserved | None:
+        self._process = None
         self.log.unlink(missing_ok=True)
         self.port = free_port() if self.names_port else None
         values = {**self.params, PORT: self.port}
