@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import time
 from collections import Counter
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.environment import machine_class
 from pytest_prereg.evidence.model import Finished, Outcome, Started
-from pytest_prereg.evidence.naming import utc_now
+from pytest_prereg.evidence.naming import repeat_id, utc_now
 from pytest_prereg.evidence.series import attempts_by_repeat
+from pytest_prereg.measure.checkpoints import discard, discard_settled
 from pytest_prereg.measure.limits import Forecast, Limits, Meter
 from pytest_prereg.measure.planning import is_look, job_for, schedule, settled_slots, warmups
 from pytest_prereg.measure.progress import Progress
@@ -138,11 +139,19 @@ class _Session:
 
     def run(self, enough: Callable[[int], bool] | None) -> None:
         """Settle all slots, or those up to the look that finds the series decided."""
-        for block, slots in groupby(schedule(self.experiment, self.header), key=lambda slot: slot.block):
+        planned = schedule(self.experiment, self.header)
+        self._discard_checkpoints(planned)
+        for block, slots in groupby(planned, key=lambda slot: slot.block):
             for slot in slots:
                 self.settle(slot)
             if enough is not None and is_look(self.experiment.stopping, block) and enough(block):
                 return
+
+    def _discard_checkpoints(self, planned: Iterable[Slot]) -> None:
+        """Remove what slots have left that settled in a session which was killed before it could do so."""
+        opened = (slot for slot in planned if (slot.arm, slot.index) not in self.settled)
+        names = {repeat_id(self.experiment.id, self.header.series, slot.arm, slot.index) for slot in opened}
+        discard_settled(self.study.path, self.header.seed, names)
 
     def settle(self, slot: Slot) -> None:
         """Run a slot until it has its outcome: again in place after a fault, but not for ever."""
@@ -157,7 +166,7 @@ class _Session:
         self.settled.add((slot.arm, slot.index))
         self.left[slot.arm] -= 1
         if job.checkpoint is not None:
-            shutil.rmtree(job.checkpoint, ignore_errors=True)
+            discard(Path(job.checkpoint))
 
     def _warm_up(self, first: Slot) -> None:
         """Run the warm-ups before the first repeat of the session, if what is left suffices for that, too.
