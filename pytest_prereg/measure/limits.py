@@ -57,10 +57,13 @@ class Forecast:
         return self._together(arms, dict.fromkeys(self._timeouts, other))
 
     def _together(self, arms: Iterable[str], otherwise: Mapping[str, float | None]) -> Need:
-        counts = Counter(arms)
-        each = {arm: self._known.get(arm, Taken()).mean or otherwise.get(arm) for arm in counts}
-        usd = {arm: self._usd(arm, seconds) for arm, seconds in each.items()}
-        return Need(_sum(counts, each), _sum(counts, usd))
+        seconds, usd = _Sum(), _Sum()
+        for arm, count in Counter(arms).items():
+            known = self._known.get(arm)
+            each = (known.mean if known else None) or otherwise.get(arm)
+            seconds.add(count, each)
+            usd.add(count, self._usd(arm, each))
+        return Need(seconds.total, usd.total)
 
     def _usd(self, arm: str, seconds: float | None) -> float | None:
         rate = self.rates.get(arm, 0.0)
@@ -111,6 +114,11 @@ class Limits:
     _meters: list[Meter] = field(default_factory=list)
     _seconds: float = 0.0
     _since: float | None = None
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there is any: else nothing needs to be forecast."""
+        return self.budget is not None or self.time is not None
 
     @contextmanager
     def measuring(self) -> Generator[None]:
@@ -171,7 +179,11 @@ def _said(what: str, shown: Callable[[float], str], limit: float, spent: float, 
     return f"the {what} of {shown(limit)} is spent ({shown(spent)})"
 
 
-def _sum(counts: Mapping[str, int], each: Mapping[str, float | None]) -> float | None:
-    """Return the sum over all, or ``None`` if one is not known."""
-    products = [counts[arm] * one for arm, one in each.items() if one is not None]
-    return math.fsum(products) if len(products) == len(each) else None
+class _Sum:
+    """A sum that is not known once one of its parts isn't."""
+
+    def __init__(self) -> None:
+        self.total: float | None = 0.0
+
+    def add(self, count: int, each: float | None) -> None:
+        self.total = None if self.total is None or each is None else self.total + count * each

@@ -218,7 +218,7 @@ class _Session:
             now()
 
     def _check_limits(self, *arms: str) -> None:
-        if self.limits.refuses(self.forecast.of(arms)):
+        if self.limits.are_set and self.limits.refuses(self.forecast.of(arms)):
             raise _LimitReached
 
     def _started(self, slot: Slot, job: Job) -> Started:
