@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -199,3 +200,14 @@ def test_git_is_run_in_the_users_environment_but_for_what_would_redirect_it():
     assert "GIT_DIR" not in ran
     assert ran["GIT_NO_REPLACE_OBJECTS"] == "1"
     assert ran["GIT_GRAFT_FILE"] == os.devnull
+
+
+def test_that_no_process_can_be_had_is_told_as_any_other_failure_of_git(files):
+    repository = found(files.path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
+    try:
+        with pytest.raises(HistoryError, match="git status failed: Too many open files"):
+            repository.dirty()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

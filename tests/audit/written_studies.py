@@ -61,13 +61,17 @@ class WrittenStudy:
             pairing=declared.pairing,
             seed="sha256:0",
             source=None,
-            predictions=bound if origin != "pilot" else {},
             head=None,
             dirty=None,
             session="00",
             created="2026-08-02T12:00:00Z",
             executor="local",
-            **{"environment": {"cpu": "a"}, "versions": {}, **header},
+            **{
+                "environment": {"cpu": "a"},
+                "versions": {},
+                "predictions": bound if origin != "pilot" else {},
+                **header,
+            },
         )
         lines = []
         for (arm, index), attempts in sorted(rows.items(), key=lambda item: item[0][1]):
