@@ -192,6 +192,9 @@ def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any
     content = _stated(table, UNBOUND | RESOLVED)
     if table.timeout is not None:
         content["timeout"] = parse_duration(table.timeout)
+    if table.service is not None:
+        # How long its start may take says when to give a repeat up that has not begun, and no more.
+        content["service"] = _stated(table.service, {"timeout"})
     if table.exclude:
         content["exclude"] = canonical_rules(table.exclude)
     if table.conditions:

@@ -82,7 +82,7 @@ def _wrong(key: str, text: str, name: str, arm: Arm) -> tuple[str, str] | None:
 def _check_ready(here: Path, where: str, service: ServiceTable, complaints: Complaints) -> None:
     ready = service.ready
     if ready in (None, "tcp"):
-        if service.command and not _names_port(service):
+        if service.command and not (_names_port(service) or complaints.told(*here, "command")):
             message = (
                 f'{where}: "command" of "service" has no "{{port}}", so its port can\'t be watched; '
                 "add it, or say when it is ready: an address, or a text of its output"
