@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
 from pytest_prereg.measure.reruns import reruns_text
@@ -74,5 +76,7 @@ def _uncommitted(campaign: Campaign, *, recorded: bool) -> list[str]:
     if repository is None:
         return []
     evidence = study.evidence_folder
-    lock = [shown(study.lock_path)] if recorded and repository.differs(study.lock_path) else []
-    return [*lock, *([shown(evidence)] if evidence.is_dir() and repository.differs(evidence) else [])]
+    with suppress(HistoryError):  # what kept git from answering was told where an answer was needed
+        lock = [shown(study.lock_path)] if recorded and repository.differs(study.lock_path) else []
+        return [*lock, *([shown(evidence)] if evidence.is_dir() and repository.differs(evidence) else [])]
+    return []

@@ -213,9 +213,14 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def _run(folder: Path, arguments: Sequence[str], feed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = ["git", "-c", "core.commitGraph=false", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment(os.environ), input=feed, capture_output=True, check=False
-    )
+    try:
+        return subprocess.run(
+            command, cwd=folder, env=environment(os.environ), input=feed, capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # no process, or no file, can be had any more
+        raise _refused(arguments[0], os.fsencode(error.strerror or str(error))) from error
 
 
 def _refused(command: str, said: bytes) -> HistoryError:

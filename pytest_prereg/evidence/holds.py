@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -35,11 +36,11 @@ class ExperimentHold:
             EvidenceError: another session has it, or no lock file can be made.
 
         """
-        path = _lock_file(evidence, experiment)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            path = _lock_file(evidence, experiment)
+            descriptor = _opened(path)
         except OSError as error:
-            raise EvidenceError(_no_lock(path, error)) from error
+            raise EvidenceError(_no_lock(error.filename, error)) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -49,8 +50,9 @@ class ExperimentHold:
                 _busy(experiment, holder) if isinstance(error, BlockingIOError) else _no_lock(path, error)
             )
             raise EvidenceError(problem) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # who has it is for people; a full disk keeps nobody from it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         return cls(descriptor)
 
     def release(self) -> None:
@@ -68,6 +70,16 @@ class ExperimentHold:
         self.release()
 
 
+def _opened(path: Path) -> int:
+    """Open a lock file, and make it if need be; one that is there can be locked without being written to."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        if not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def _busy(experiment: str, holder: str) -> Problem:
     process = f" (process {holder})" if holder else ""
     return Problem(
@@ -77,8 +89,9 @@ def _busy(experiment: str, holder: str) -> Problem:
     )
 
 
-def _no_lock(path: Path, error: OSError) -> Problem:
-    return Problem(code="PR120", message=f"no lock can be had: {error.strerror}", path=str(path))
+def _no_lock(path: Path | str | None, error: OSError) -> Problem:
+    message = f"no lock can be had: {error.strerror}"
+    return Problem(code="PR120", message=message, path=None if path is None else str(path))
 
 
 def _lock_file(evidence: Path, experiment: str) -> Path:
@@ -89,6 +102,8 @@ def _lock_file(evidence: Path, experiment: str) -> Path:
     git = _git_folder(evidence)
     if git is not None:
         folder = git / "pytest-prereg"
+        if (folder / name).exists():  # another session may have it, writable by now or not
+            return folder / name
         try:
             folder.mkdir(exist_ok=True)
         except OSError:

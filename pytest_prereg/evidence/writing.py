@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.bounding import bounded_line
-from pytest_prereg.evidence.disk import make_folder, put, sync_folder, write_new, write_synced
+from pytest_prereg.evidence.disk import make_folder, put, sync_folder, write_synced
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.lines import digest, encode
 from pytest_prereg.evidence.model import Finished, Footer
@@ -143,16 +143,31 @@ class SessionWriter:
     def _mend(self) -> None:
         """Bring back a file that was removed; cut off what an interrupted write may have left of a line."""
         descriptor = self._open_descriptor()
-        if os.fstat(descriptor).st_nlink == 0:
+        if not self._is_in_place(descriptor):
             descriptor = self._descriptor = self._written_again(descriptor)
         size = os.fstat(descriptor).st_size
         if os.pread(descriptor, 1, size - 1) != b"\n":
             os.ftruncate(descriptor, self.path.read_bytes().rfind(b"\n") + 1)
 
+    def _is_in_place(self, descriptor: int) -> bool:
+        try:
+            there = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # hidden, but as far as anybody knows it is there
+            return os.fstat(descriptor).st_nlink > 0
+        return os.path.samestat(there, os.fstat(descriptor))
+
     def _written_again(self, removed: int) -> int:
-        """Write the file anew: that somebody stashed or cleaned is no reason to lose what was bought."""
+        """Write the file anew: that somebody stashed or cleaned is no reason to lose what was bought.
+
+        Git may have put back what the file was when it was committed; anything else is not overwritten.
+        """
+        content = os.pread(removed, os.fstat(removed).st_size, 0)
+        if self.path.exists() and not content.startswith(self.path.read_bytes()):
+            raise OSError(errno.EEXIST, "another file has taken its place")
         make_folder(self.path.parent)
-        write_new(self.path, os.pread(removed, os.fstat(removed).st_size, 0))
+        put(self.path, content)
         sync_folder(self.path.parent)
         os.close(removed)
         return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)

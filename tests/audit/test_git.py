@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,6 @@ from pytest_prereg.registry.tables import StudyTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import GitRepository
 
@@ -205,7 +205,7 @@ def test_git_is_run_in_the_users_environment_but_for_what_would_redirect_it():
 def test_that_no_process_can_be_had_is_told_as_any_other_failure_of_git(files):
     repository = found(files.path)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) - 1, hard))
     try:
         with pytest.raises(HistoryError, match="git status failed: Too many open files"):
             repository.dirty()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,3 +101,45 @@ def test_one_folder_reached_by_two_paths_is_one_hold(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with ExperimentHold.take(tmp_path / "real", "gate-a"), pytest.raises(EvidenceError, match="PR120"):
         ExperimentHold.take(tmp_path / "link", "gate-a")
+
+
+WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+"""Root, to whom the modes of files apply as to anybody."""
+
+TAKE = """
+import sys
+from pathlib import Path
+from pytest_prereg.errors import EvidenceError
+from pytest_prereg.evidence.holds import ExperimentHold
+try:
+    ExperimentHold.take(Path(sys.argv[1]), "gate-a")
+except EvidenceError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.skipif(
+    WITHOUT_PRIVILEGE and not shutil.which("setpriv"), reason="root can't do without its privileges"
+)
+def test_a_git_folder_that_became_read_only_meanwhile_still_has_the_lock(git_repository):
+    repository = git_repository()
+    evidence, folder = repository.path / "evidence", repository.path / ".git" / "pytest-prereg"
+
+    def take() -> str:
+        command = [*WITHOUT_PRIVILEGE, sys.executable, "-c", TAKE, str(evidence)]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+    with ExperimentHold.take(evidence, "gate-a"):
+        (lock,) = folder.iterdir()
+        lock.chmod(0o400)
+        folder.chmod(0o500)
+        assert f'PR120: another session is measuring or importing "gate-a" (process {os.getpid()})' in take()
+    assert take() == ""
+
+
+def test_without_any_place_for_a_lock_nothing_is_measured(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+
+    with pytest.raises(EvidenceError, match="PR120: no lock can be had: Not a directory"):
+        ExperimentHold.take(tmp_path / "study" / "evidence", "gate-a")

@@ -350,3 +350,42 @@ def test_a_file_that_is_removed_while_it_is_written_comes_back_whole(tmp_path):
     assert file.problems == ()
     assert file.footer.ended == "finished"
     assert [one.repeat for one in file.attempts] == ["gate-a/1/1", "gate-a/1/2"]
+
+
+def test_a_file_that_is_renamed_while_it_is_written_is_there_again_with_all_its_lines(tmp_path):
+    with SessionWriter.open(tmp_path, header()) as writer:
+        writer.started(started(1))
+        writer.path.parent.rename(tmp_path / "kept")
+        writer.finished(finished(1))
+
+    assert read_session(writer.path).problems == ()
+    assert [one.outcome for one in read_session(writer.path).attempts] == [Outcome.OK]
+
+
+def test_a_file_that_git_put_back_as_it_was_committed_has_all_its_lines_again(tmp_path, git_repository):
+    repository = git_repository()
+    with SessionWriter.open(repository.path / "evidence", header()) as writer:
+        writer.started(started(1))
+        writer.finished(finished(1))
+        repository.commit("Half of it")
+        writer.started(started(2))
+        repository.git("checkout", "-q", "-f", "HEAD", "--", "evidence")
+        writer.finished(finished(2))
+
+    file = read_session(writer.path)
+
+    assert file.problems == ()
+    assert [one.repeat for one in file.attempts] == ["gate-a/1/1", "gate-a/1/2"]
+    assert list(writer.path.parent.iterdir()) == [writer.path]
+
+
+def test_another_file_in_its_place_is_not_overwritten(tmp_path):
+    writer = SessionWriter.open(tmp_path, header())
+    writer.started(started(1))
+    writer.path.unlink()
+    writer.path.write_bytes(b"somebody's\n")
+
+    with pytest.raises(EvidenceError, match=r"could not be kept, .* another file has taken its place"):
+        writer.finished(finished(1))
+
+    assert writer.path.read_bytes() == b"somebody's\n"
