@@ -31,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings.register_profile("busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.load_profile("busy-machine")
+        # --hypothesis-profile=thorough, which is heeded after this
+        settings.register_profile("thorough", settings.get_profile("busy-machine"), max_examples=2000)
 
 
 @pytest.fixture

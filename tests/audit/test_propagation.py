@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Study
 
 STUDIES = max(200, settings().max_examples)
-TRIED = 3
+TRIED = 2
 """Repeats that are excluded of each study, one at a time."""
 SOLO = [
     'quantity = "t"',
