@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent / "tables"
 TABLES: tuple[tuple[str, type[tables.Table]], ...] = (
     ("`[study]`", tables.StudyTable),
     ("`[experiments.ID]`", tables.ExperimentTable),
+    ("`service` of `[experiments.ID]`", tables.ServiceTable),
     ("A metric: `[experiments.ID.metrics]`, or `@experiment(metrics={...})`", tables.MetricTable),
     ("`[predictions.ID]`", tables.PredictionTable),
     ("`[constants.NAME]`", tables.ConstantTable),
@@ -40,7 +41,7 @@ REFUSED: dict[type[tables.Table], frozenset[str]] = {
 
 IDLE: dict[type[tables.Table], frozenset[str]] = {
     tables.StudyTable: frozenset({"prices"}),
-    tables.ExperimentTable: frozenset({"unit", "exclusive"}),
+    tables.ExperimentTable: frozenset({"unit"}),
     tables.MetricTable: frozenset({"from"}),
 }
 """Keys that are taken and that nothing acts on yet."""
@@ -62,7 +63,6 @@ PARTLY = {
     (tables.ExperimentTable, "data"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "subject"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "executor"): 'Other than `"local"`: *not yet*.',
-    (tables.ExperimentTable, "cache"): '`"fresh"`: *not yet*.',
 }
 """Keys of which some values are refused."""
 
@@ -79,7 +79,7 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
         "read": "The file that the command leaves.",
         "sweep": "Values of parameters, crossed with the arms, which are then `new[cols=1024]`.",
         "env": "Environment variables of every repeat.",
-        "service": "A server that repeats talk to.",
+        "service": "A server that each repeat talks to, started before it and stopped with it.",
         "build": "What builds an arm that is a version of the code.",
         "data": "Files that are read, as paths or globs; their content is registered.",
         "subject": "Files that are measured, as globs; they may change, and evidence names their version.",
@@ -93,9 +93,9 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
         "resources": "What a repeat needs.",
         "conditions": "On what machine evidence counts, see [](conditions.md).",
         "max-parallel": "How many repeats may overlap.",
-        "exclusive": "Whether it must run alone; it always does for now.",
+        "exclusive": "Whether nothing else may be measured on the machine meanwhile; a GPU is never shared.",
         "preload": "Modules that are imported once, before repeats are forked.",
-        "cache": "Whether repeats share caches.",
+        "cache": "Whether repeats share compile caches, or each begins with empty ones.",
         "tags": "For people; binds nothing.",
         "notes": "For people; binds nothing.",
     },
