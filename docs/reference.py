@@ -40,7 +40,6 @@ REFUSED: dict[type[tables.Table], frozenset[str]] = {
 """Keys for which ``lock`` says PR008."""
 
 IDLE: dict[type[tables.Table], frozenset[str]] = {
-    tables.StudyTable: frozenset({"prices"}),
     tables.ExperimentTable: frozenset({"unit"}),
     tables.MetricTable: frozenset({"from"}),
 }

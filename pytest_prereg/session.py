@@ -190,9 +190,12 @@ class PreregSession:
 
     # The end: record, write, report
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Remember that the run was cut short, so that the summary says how to go on."""
-        self.interrupted = True
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Remember that the run was cut short, so that the summary says how to go on.
+
+        That pytest itself stops after what it could not collect is something else.
+        """
+        self.interrupted = not isinstance(excinfo.value, pytest.Session.Interrupted)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

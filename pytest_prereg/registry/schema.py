@@ -32,7 +32,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "experiments": "Folders or modules beside this file that hold @experiment functions.",
         "evidence": "Folder for the session files.",
         "confidence": "Level of every interval; lower than 0.95 only for exploratory work.",
-        "prices": "USD per hour by resource.",
+        "prices": "USD an hour, by executor (`local`); one that has no price costs nothing.",
     },
     "ConstantTable": {"source": "Where the number is from."},
     "MetricTable": {

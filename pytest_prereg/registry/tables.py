@@ -29,7 +29,7 @@ class StudyTable(Table, kw_only=True, frozen=True):
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
     family: Literal["none", "holm"] = "none"
     registration: Literal["any", "separate"] = "any"
-    prices: dict[str, float] | None = None
+    prices: dict[str, Annotated[float, msgspec.Meta(ge=0)]] | None = None
     notes: str | None = None
 
 
