@@ -211,6 +211,28 @@ repeat.record("open", [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("
     assert not [name for name in result.diagnostics["open"] if FOLDER in name]
 
 
+def test_what_measures_inside_of_a_repeat_does_not_wait_for_it(laboratory):
+    inner = (
+        "from pytest_prereg.measure.devices import *; DeviceLocks().take([Claim('machine', exclusive=True)])"
+    )
+    body = f"subprocess.run([sys.executable, '-c', {inner!r}], check=True, timeout=15); repeat.record('t', 1)"
+    result = laboratory.run(body, environ={**os.environ, "TMPDIR": tempfile.gettempdir()})
+    assert result.outcome is Outcome.OK, result
+
+
+def test_a_lock_that_is_open_above_and_not_held_there_is_waited_for(sessions, wait_until):
+    client = sessions.start("one", work="time.sleep(2)")
+    wait_until(lambda: sessions.told("began"), seconds=20)
+    inner = (
+        "from pytest_prereg.measure.devices import *; DeviceLocks().take([Claim('machine', exclusive=True)])"
+    )
+    environ = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    with (locks_folder() / "machine").open():
+        subprocess.run([sys.executable, "-c", inner], env=environ, timeout=20, check=True)
+    assert sessions.told("ended")
+    client.communicate(timeout=10)
+
+
 class EnoughError(Exception):
     pass
 
