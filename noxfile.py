@@ -53,10 +53,10 @@ def records(session: nox.Session, libraries: str) -> None:
 
 @nox.session(python=OLDEST)
 def storms(session: nox.Session) -> None:
-    """Interrupt runs more often than the tests do: CI runs a tenth of the long storms."""
+    """Strike runs with 200 faults, and kill them more often than the tests do: CI has a tenth of it."""
     session.install("--editable", ".", *group("tests"))
-    storm = {"PREREG_STORM": "full"}
-    session.run("pytest", "tests/plugin/test_interruption.py", *session.posargs, env=storm)
+    storms = ["tests/plugin/test_fault_storm.py", "tests/plugin/test_interruption.py"]
+    session.run("pytest", "-s", *storms, *session.posargs, env={"PREREG_STORM": "full"})
 
 
 @nox.session(python=OLDEST)
