@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_study import RealStudy, complaints
+from real_study import RealStudy, complaints, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +59,26 @@ predicts = "< 2 s"
 falsifier = ">= 2 s"
 """
 
+GUARDED = 5
+
+GUARD = f"""\
+[experiments.guarded]
+fixture = "work"
+repeats = {GUARDED}
+subject = ["kernel.txt"]
+
+[predictions.stays-quick]
+kind = "guard"
+claim = "It takes less than half a second."
+experiment = "guarded"
+quantity = "t"
+predicts = "< 0.5 s"
+falsifier = ">= 1 s"
+expected = 0.1
+detect = 3.0
+cv = 0.05
+"""
+
 PRICED = "[study.prices]\nlocal = 360\n"
 """Ten cents a second."""
 
@@ -71,6 +92,7 @@ def registered(tmp_path: Path) -> Callable[..., RealStudy]:
         work = f'[experiments.work]\nfixture = "work"\n{keys}\n{ARMS}'
         study.write("predictions.toml", "\n".join(('[study]\nid = "priced"\n', prices, work, RATIO, *more)))
         study.write("experiments/work.py", WORK)
+        study.write("kernel.txt", "1")
         study.register()
         return study
 
@@ -172,6 +194,20 @@ class TestBudget:
         assert "stopped: the budget of $0.10 is spent" in output
         assert "resume: pytest --prereg --prereg-fresh --prereg-budget 0.1" in output
 
+    def test_it_hides_no_guard_that_was_refuted_once_and_is_not_confirmed(self, registered):
+        study = registered(GUARD)
+        process = study.start("-k", "stays-quick", WORK_SECONDS="0.3")
+        wait_until(lambda: len(study.seen("began")) > GUARDED, what="the series that would confirm it")
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+
+        records, output = judged(study, "-k", "stays-quick", "--prereg-budget", "0")
+
+        assert records["stays-quick"]["status"] == "pending"
+        assert re.search(
+            r"refuted once, by series 1, to be confirmed by series \d; stopped: the budget", output
+        )
+
 
 class TestTime:
     def test_it_stops_in_time_and_goes_on_later(self, registered):
@@ -179,7 +215,7 @@ class TestTime:
 
         _, output = judged(study, "--prereg-max-time", "3 s", WORK_SECONDS="0.5")
 
-        assert 1 <= kept(output) < REPEATS
+        assert kept(output) == study.slots("work", "finished").total() < REPEATS
         assert "pending: stopped: the time of 3 s is spent (" in output
         assert "resume: pytest --prereg --prereg-max-time '3 s' (what is kept is not run again)" in output
         assert judged(study, "--prereg-max-time", "600")[0]["slow-is-slower"]["verdict"] == "supported"
@@ -222,6 +258,16 @@ class TestUsage:
         assert "--prereg-verify buys nothing, so --prereg-" in verifying.stderr.str()
         assert "CI is set, so nothing is bought: --prereg-" in in_ci.stderr.str()
         assert measuring.ret == 0
+
+    def test_a_price_below_nothing_would_hide_what_others_cost(self, at_stage, judge):
+        project = at_stage("measurable")
+        project.edit("predictions.toml", 'id = "measured"', 'id = "measured"\nprices = { local = -1.0 }')
+
+        result = judge(project)
+
+        result.stdout.fnmatch_lines(
+            ['*PR005: study "prices": "local" is "-1*; it must be a number of at least 0']
+        )
 
     @pytest.mark.parametrize("value", ["90 min", "2 h", "600", "1.5 h", "500ms"])
     def test_durations_are_written_as_in_a_study_or_in_seconds(self, at_stage, judge, value):

@@ -11,6 +11,7 @@ from real_study import RealStudy, plain_environment
 STUDY = """\
 [study]
 id = "closing"
+prices = { local = 36 }
 
 [experiments.work]
 fixture = "work"
@@ -75,7 +76,7 @@ def test_where_nothing_was_run_again_it_says_nothing_of_it(study):
 
 def stopped(study: RealStudy) -> int:
     """Lets a run stop half way; returns how many repeats it has kept."""
-    study.run("--prereg-max-time", "1.5 s", WORK_SECONDS="0.5")
+    study.run("--prereg-budget", "0.01", WORK_SECONDS="0.5")
     return study.slots("work", "finished").total()
 
 

@@ -107,6 +107,14 @@ def test_when_all_is_over_it_ends_by_itself_and_what_it_records_is_written(study
     assert "1 passed" in output
 
 
+def test_what_could_not_be_collected_is_no_interruption(study):
+    study.write("predictions.toml", STUDY.replace("falsifier", "falsifer"))
+    status, output = study.run()
+
+    assert status == pytest.ExitCode.INTERRUPTED  # so pytest calls it
+    assert "resume:" not in output
+
+
 def test_whoever_handles_it_already_goes_on_doing_so(study):
     study.write(
         "conftest.py",
