@@ -146,16 +146,18 @@ class _Reader:
         self.found: list[Block] = []
         self.blanks: list[tuple[int, int]] = []
         self.containers: list[int] = []
-        self.leaf: _Fence | _Html | Literal["text", "code"] | None = None
+        self.leaf: _Fence | _Html | Literal["text", "table", "code"] | None = None
         self.lines: list[tuple[int, int]] = []
-        """Of the text or the HTML that is open."""
+        """Of the text, the table or the HTML that is open."""
+        self.is_lazy = False
+        """Whether the last line of the paragraph left out signs of a container: no table begins with it."""
         self.bare: int | None = None
         """Depth of a list item that has nothing but its marker so far."""
 
     def read(self, line: _Line) -> None:
         place = self._continued(line)
         self.bare = None
-        if self.leaf is not None and self.leaf != "text":
+        if self.leaf not in (None, "text", "table"):
             if place.depth == len(self.containers) and self._goes_on(line, place):
                 return
             self.close()
@@ -165,8 +167,11 @@ class _Reader:
         """End the leaf that is open."""
         if self.lines and isinstance(self.leaf, _Html):
             self.found.append(Block("html", self.lines[0][0], self.lines[-1][1]))
+        elif self.leaf == "table":
+            cells = (cell.span() for line in self.lines for cell in _CELL.finditer(self.text, *line))
+            self.found += (Block("text", *span) for span in cells)
         elif self.lines:
-            self.found += _text_blocks(self.text, self.lines)
+            self.found.append(Block("text", self.lines[0][0], self.lines[-1][1]))
         self.leaf, self.lines = None, []
 
     def _continued(self, line: _Line) -> _Place:
@@ -228,11 +233,18 @@ class _Reader:
             self._add(line, place)
 
     def _add(self, line: _Line, place: _Place) -> None:
-        """Add a line to the paragraph that is open, however lazily it goes on, or else begin one."""
-        if self.leaf != "text":
+        """Add a line to the table or the paragraph that is open, however lazily, or else begin one."""
+        is_row = self.leaf == "table" and place.depth == len(self.containers)
+        if not is_row and self.leaf != "text":
             self._leave(place.depth)
-            self.leaf = "text"
+            self.leaf, self.is_lazy = "text", False
+        was_lazy, self.is_lazy = self.is_lazy, place.depth < len(self.containers)
         self.lines.append((line.offset(place.start), line.end))
+        if not is_row and not was_lazy and not self.is_lazy and _is_head(self.text, self.lines[-2:]):
+            *above, head, below = self.lines
+            self.lines = above
+            self.close()
+            self.leaf, self.lines = "table", [head, below]
 
     def _leave(self, depth: int) -> None:
         """End whatever is open deeper than that."""
@@ -305,22 +317,10 @@ class _Reader:
         return True
 
 
-def _text_blocks(text: str, lines: list[tuple[int, int]]) -> list[Block]:
-    """The blocks of a paragraph: one, but for a table the cells, none of which goes on in the next."""
-    head = next((one for one in range(len(lines) - 1) if _is_head(text, lines[one], lines[one + 1])), None)
-    if head is None:
-        return [Block("text", lines[0][0], lines[-1][1])]
-    above = [Block("text", lines[0][0], lines[head - 1][1])] if head else []
-    cells = (cell.span() for line in lines[head:] for cell in _CELL.finditer(text, *line))
-    return [*above, *(Block("text", *span) for span in cells)]
-
-
-def _is_head(text: str, line: tuple[int, int], below: tuple[int, int]) -> bool:
-    """Whether a table begins: as many cells as the line below has delimiters."""
-    delimiters = text[below[0] : below[1]]
-    if not _DELIMITERS.match(delimiters) or "-" not in delimiters:
-        return False
-    return _cells(text[line[0] : line[1]]) == _cells(delimiters)
+def _is_head(text: str, lines: list[tuple[int, int]]) -> bool:
+    """Whether a table begins: two lines, the first with as many cells as the other has delimiters."""
+    line, below = (text[start:end] for start, end in lines) if len(lines) > 1 else ("", "")
+    return "-" in below and _DELIMITERS.match(below) is not None and _cells(line) == _cells(below)
 
 
 def _cells(row: str) -> int:

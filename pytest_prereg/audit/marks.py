@@ -82,7 +82,7 @@ def marks_of(text: str) -> Marks:
     starts = [comment.start for comment in prose.comments]
     for near in _NEAR.finditer(prose.text):
         place = bisect_right(starts, near.start()) - 1
-        if place < 0 or prose.comments[place].end <= near.start():
+        if place < 0 or prose.comments[place].end < near.end():
             reader.refuse(near.start(), near.start() + 60, "looks like a citation and is no comment")
     written = sum(1 for _ in _ANYWHERE.finditer(text))
     in_code = written - sum(1 for _ in _ANYWHERE.finditer(prose.text))

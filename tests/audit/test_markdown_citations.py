@@ -201,11 +201,10 @@ def rendered(text: str) -> set[str]:
 @settings(max_examples=300)
 @given(st.integers(0, 2**32))
 def test_every_comment_that_is_rendered_is_seen(seed: int):
-    """Only a fence and an indentation that markdown-it takes for something else are not looked into."""
+    """A fence that could be the head of a table is one to markdown-it alone."""
     text = written(Random(seed))
     found = {number for one in prose_of(text).comments for number in re.findall(r"^ (\d+) $", one.text)}
-    missed = rendered(text) - found
-    assert not missed or re.search(r"~~~|```|\t|    ", text)
+    assert rendered(text) <= found or re.search(r"(?:```|~~~)[^\n]*\|", text)
 
 
 @pytest.mark.parametrize(
