@@ -390,7 +390,7 @@ def test_a_fork_server_that_is_killed_costs_one_attempt(study):
 
 
 def test_a_second_run_on_the_same_study_is_turned_away(study):
-    first = study.start(WORK_SECONDS="0.1")
+    first = study.start(WORK_SECONDS="0.4")
     wait_until(lambda: study.seen("began"), what="the first run")
     status, output = study.run()
     first_output, _ = first.communicate(timeout=60)
