@@ -7,6 +7,7 @@ never what it says: nothing is rounded across an edge of a region, out of its in
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -162,16 +163,32 @@ def _quantity(assessment: Assessment, judgement: Judgement, reference: Reference
     shown = _shown(assessment, judgement, reference)
     if (shown.estimate is None) if reference.field == "estimate" else not shown.ends:
         return None
-    place = None if reference.digits is None else _place_of(shown, reference.field, reference.digits)
-    estimate, *ends = number_texts(shown.estimate, shown.ends, shown.edges, place)
+    place = _place_of(shown, reference.field, reference.digits)
+    estimate, *ends = _percents(shown, place) if reference.percent else _texts(shown, place)
     low, high = (text or side for text, side in zip(ends, _BOUNDLESS, strict=True)) if ends else ("", "")
     text = {"estimate": estimate, "low": low, "high": high, "interval": f"[{low}, {high}]"}[reference.field]
     if not text:
         return None
-    is_whole = reference.with_unit or reference.percent
-    return Figure(
-        text=text + suffix(shown.unit) if is_whole else text, unit=WHOLE if is_whole else shown.unit
+    if reference.percent:
+        return Figure(text=f"{text} %", unit=WHOLE)
+    return (
+        Figure(text=text + suffix(shown.unit), unit=WHOLE)
+        if reference.with_unit
+        else Figure(text=text, unit=shown.unit)
     )
+
+
+def _texts(shown: _Shown, place: int) -> tuple[str, ...]:
+    return number_texts(shown.estimate, shown.ends, place=place)
+
+
+def _percents(shown: _Shown, place: int) -> tuple[str, ...]:
+    """Texts times 100: of what is rounded already, so that the same digits are printed as without."""
+    estimate, *ends = (
+        value if value is None or not math.isfinite(value) else _hundredfold(round(value, place))
+        for value in (shown.estimate, *shown.ends)
+    )
+    return number_texts(estimate, ends, place=place - 2)
 
 
 def _shown(assessment: Assessment, judgement: Judgement, reference: Reference) -> _Shown:
@@ -189,12 +206,10 @@ def _converter(unit: str, reference: Reference) -> tuple[Callable[[float], float
     """What turns a recorded number into the unit that it is quoted in, and that unit."""
     if reference.with_unit and unit == "1" and reference.unit is None:
         raise RefusedError(CODE, f'{quoted(reference.id)} is a pure number; take "with-unit" away')
-    if reference.percent:
-        if unit != "1":
-            raise RefusedError(
-                CODE, f'{quoted(reference.id)} is in {quoted(unit)}; "percent" is for pure numbers'
-            )
-        return _hundredfold, _PERCENT
+    if reference.percent and unit != "1":
+        raise RefusedError(
+            CODE, f'{quoted(reference.id)} is in {quoted(unit)}; "percent" is for pure numbers'
+        )
     if reference.unit is None:
         return float, unit
     try:
@@ -216,16 +231,19 @@ def _place(value: float, digits: int) -> int:
     return place_of(round(value, place_of(value, digits)), digits)
 
 
-def _place_of(shown: _Shown, field: str, digits: int) -> int:
-    """Decimals for so many significant digits of a field.
+def _place_of(shown: _Shown, field: str, digits: int | None) -> int:
+    """Decimals that the interval supports, or for so many significant digits of a field.
 
     Raises:
         RefusedError: PR210, so few that the number would say something else.
     """
-    ends = [end for end in shown.ends if abs(end) != float("inf")]
+    ends = [end for end in shown.ends if math.isfinite(end)]
+    supported = decimals(shown.estimate, ends, shown.edges)
+    if digits is None:
+        return supported
     if field != "estimate":
         place = _place(max(ends, key=abs, default=0.0), digits)
-        if place < decimals(shown.estimate, ends, shown.edges):
+        if place < supported:
             raise RefusedError(
                 CODE, f'"digits={digits}" are fewer than an end of the interval is printed with'
             )
