@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from written_studies import WrittenStudy, ok
 
-from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.citations import Page, page_of, read_page, rewritten, write_page
 from pytest_prereg.audit.figures import Figures
 from pytest_prereg.audit.neighbours import Neighbours
@@ -22,6 +22,9 @@ from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import Withdrawal, read_lock, write_lock
 from pytest_prereg.registry.refusals import RefusedError
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.assess import StudyState
 
 STUDY = """\
 [study]
