@@ -137,14 +137,14 @@ def ended(random: Random):
     return [*lost, *ok(**values)]
 
 
-def reads(study: Study, name: str, repeat: str) -> bool:
-    """Whether a prediction reads a repeat of the first series, by the study file alone."""
+def reads(state: StudyState, name: str, repeat: str) -> bool:
+    """Whether a prediction reads the arm of a repeat, in the series that decides it."""
     experiment, series, *arm, _ = repeat.split("/")
-    prediction = study.predictions[name]
+    prediction, basis = state.study.predictions[name], state.bases[name]
     return (
-        series == "1"
-        and experiment in prediction.experiments
-        and (arm[0] if arm else "") in read_arms(study, prediction, experiment)
+        experiment in prediction.experiments
+        and series == str(basis[experiment].number)
+        and (arm[0] if arm else "") in read_arms(state.study, prediction, experiment)
     )
 
 
@@ -184,7 +184,7 @@ def check(state: StudyState, before: dict[str, Assessment], repeat: str) -> None
     for name, was in before.items():
         now = after[name]
         if repeat in was.judgement.repeats:
-            assert reads(state.study, name, repeat)
+            assert reads(state, name, repeat)
             assert now.evidence != was.evidence
             assert repeat not in now.judgement.repeats
             (problem,) = [one for one in now.problems if one.code == "PR211"]
