@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_prereg.evidence.cost import dollars
 from pytest_prereg.measure.limits import duration_text
 
 if TYPE_CHECKING:
@@ -77,4 +76,4 @@ def progress_text(now: Repeating) -> str:
     waiting = ["waiting for the machine"] if now.waiting else []
     left = [f" {most}{duration_text(round(now.seconds_left))} left"] if now.seconds_left is not None else []
     block = f"block {now.block} of {most}{now.blocks}"
-    return "  ".join([now.experiment, block, *arm, repeat, *again, *waiting, *left, f" {dollars(now.usd)}"])
+    return "  ".join([now.experiment, block, *arm, repeat, *again, *waiting, *left, f" ${now.usd:.2f}"])
