@@ -9,7 +9,7 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "types", "docs", "tests"]
+nox.options.sessions = ["lint", "types", "docs", "predictions", "tests"]
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = ["3.11", "3.12", "3.13"]
@@ -79,6 +79,14 @@ def types(session: nox.Session) -> None:
     """Check types, strictly."""
     session.install("--editable", ".", *group("types"))
     session.run("mypy", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def predictions(session: nox.Session) -> None:
+    """Judge the committed evidence again, and hold every number that is quoted to what is recorded."""
+    session.install("--editable", ".")
+    session.run("pytest", "--prereg", "--prereg-verify", "--prereg-locked", *session.posargs)
+    session.run("pytest-prereg", "cite", "--check")
 
 
 @nox.session(python=OLDEST)
