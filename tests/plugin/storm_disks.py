@@ -21,7 +21,8 @@ def full_evidence(storm: Storm) -> None:
     """The disk with the evidence fills up while a session measures."""
     where = storm.study.path / "experiments" / "evidence"
     _mount(storm, where)
-    process = storm.start()
+    # Lines that are longer than what is left of a block can be torn.
+    process = storm.start(STORM_PADDING=storm.chance.choice(["0", "400"]))
     storm.at_any_moment(process)
     storm.may_lose = 1
     left = storm.chance.choice([0, 1, 300, 2000, 900_000])

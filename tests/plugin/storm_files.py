@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def torn(storm: Storm) -> None:
 
 
 def byte_changed(storm: Storm) -> None:
+    """A byte is another in a file that something names; or in one that nothing names, as far as one can see it."""
+    if storm.chance.random() < 0.2:
+        _change_unnamed(storm)
+        return
     path = _named(storm)
     before = path.read_bytes()
     whole = _protected(storm, path)
@@ -36,6 +41,27 @@ def byte_changed(storm: Storm) -> None:
     other = storm.chance.choice([one for one in b"0123456789 ,.ex\n\x00\xff" if one != before[place]])
     storm.what.append(f"byte {place} of {whole}")
     _tell(storm, path, lambda: path.write_bytes(before[:place] + bytes([other]) + before[place + 1 :]))
+
+
+def _change_unnamed(storm: Storm) -> None:
+    """A digit in the only file, of a session that was killed: only the log knows, unless git or a successor does."""
+    storm.what.append("named by nothing")
+    storm.partly(killed=True)
+    (path,) = storm.files()
+    before = path.read_bytes()
+    digits = [match.start() for match in re.finditer(rb'(?<="t":\d\.)\d', before)]
+    if not digits:
+        return
+    place = storm.chance.choice(digits)
+    digit = bytes([ord("0") + (before[place] - ord("0") + 1) % 10])
+    path.write_bytes(before[:place] + digit + before[place + 1 :])
+    found = storm.audit()
+    assert (found["altered"], len(found["values"])) == ([], 1), found
+    status, output = storm.go("--prereg-verify")
+    assert status == 0, output
+    assert "1 supported" not in output, output
+    storm.unnamed_changes += 1
+    path.write_bytes(before)
 
 
 def line_cut(storm: Storm) -> None:

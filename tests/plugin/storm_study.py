@@ -59,6 +59,7 @@ def work(repeat: Repeat, *, weight: int) -> None:
     noise = int.from_bytes(hashlib.sha256(f"{repeat.seed} {repeat.arm}".encode()).digest()[:4], "big") / 2**32
     value = weight * (1 + noise / 50) + float(os.environ.get("STORM_OFFSET", "0"))
     repeat.record("t", value)
+    repeat.samples("padding", [value] * int(os.environ.get("STORM_PADDING", "0")))
     say("returned", repeat, value=value)
 """
 
