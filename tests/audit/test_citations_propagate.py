@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from test_propagation import drawn, measure
+from test_exclusions_propagate import drawn, measure
 from written_studies import WrittenStudy, assessments
 
 from pytest_prereg.audit.citations import page_of, rewritten
