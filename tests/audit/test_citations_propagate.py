@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.citations import Page
 
-STUDIES = max(40, settings().max_examples // 5)
+STUDIES = settings().max_examples // 5
 FIELDS = ("estimate", "interval", "low", "high", "n", "verdict", "excluded", "method", "confidence")
 
 
