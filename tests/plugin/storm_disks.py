@@ -89,7 +89,7 @@ def read_only_folder(storm: Storm) -> None:
     lock = git / "pytest-prereg"
     lock.mkdir(exist_ok=True)
     evidence = experiments / "evidence"
-    where = storm.chance.choice([evidence / "work", evidence, lock, git, storm.study.temporary])
+    where = storm.chance.choice([evidence / "work", evidence, lock, lock, git, storm.study.temporary])
     storm.what.append(f"{where.name} {when}")
     mode = where.stat().st_mode
     where.chmod(0o500)

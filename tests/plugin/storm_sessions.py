@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -17,7 +18,6 @@ from real_study import complaints, plain_environment, wait_until
 from storm_study import ARMS, PER_ARM, REPEATS
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterator
 
     from storm_study import StormStudy
@@ -35,6 +35,8 @@ class Storm:
     def __init__(self, study: StormStudy, chance: random.Random) -> None:
         self.study = study
         self.chance = chance
+        self.moments = random.Random(chance.randrange(10**9))
+        """By themselves, so that what a seed draws does not depend on how fast the machine is."""
         self.clone = "a"
         self.may_lose = 0
         """Repeats that were in flight when the fault struck."""
@@ -100,14 +102,14 @@ class Storm:
     def after_a_few(self, process: Process, event: str = "began") -> None:
         """Waits until some of the repeats that are missing have begun, or returned, and a moment longer."""
         before, missing = len(self.log(event)), REPEATS - self.kept()
-        enough = before + self.chance.randint(1, max(1, missing - 2))
+        enough = before + self.moments.randint(1, max(1, missing - 2))
         wait_until(lambda: len(self.log(event)) >= enough or process.poll() is not None, what="a repeat")
-        time.sleep(self.chance.uniform(0, 0.08))
+        time.sleep(self.moments.uniform(0, 0.08))
 
     def at_any_moment(self, process: Process) -> None:
         """One time in five while pytest starts, else in or between repeats."""
-        if self.chance.random() < 0.2:
-            time.sleep(self.chance.uniform(0, 0.8))
+        if self.moments.random() < 0.2:
+            time.sleep(self.moments.uniform(0, 0.8))
         else:
             self.after_a_few(process)
 
