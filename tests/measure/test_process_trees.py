@@ -136,7 +136,7 @@ CLIENT = """
 import os, sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from conftest import Laboratory, job
+from laboratories import Laboratory, job
 
 executor = Laboratory(Path({folder!r})).executor({body!r})
 executor.start()

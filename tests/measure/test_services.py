@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Herd, job
+from laboratories import Herd, job
 from test_process_trees import alarm_after
 
 from pytest_prereg.evidence.model import Outcome
@@ -252,7 +252,7 @@ CLIENT = """
 import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from conftest import Laboratory, job
+from laboratories import Laboratory, job
 
 executor = Laboratory(Path({folder!r})).executor("time.sleep(60)", service={service!r})
 executor.start()
