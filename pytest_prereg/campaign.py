@@ -23,7 +23,7 @@ from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.model import Header, Series
 from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
-from pytest_prereg.evidence.series import is_current, next_number
+from pytest_prereg.evidence.series import is_current, next_number, was_left
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
 from pytest_prereg.measure.executors.local import LocalExecutor
 from pytest_prereg.measure.interrupts import sigterm_interrupts
@@ -186,7 +186,9 @@ class Campaign:
         """Go on with the open series that binds what is registered, else open a new one."""
         bound = self.bound(experiment)
         source = self.state.source(experiment)
-        opened = (one for one in every if not one.complete and one.voided is None)
+        opened = (
+            one for one in every if not one.complete and one.voided is None and not was_left(one, every)
+        )
         opened = (one for one in opened if one.seed and serves(one, bound))
         opened = (one for one in opened if {*(one.planned or {})} <= {*experiment.arms})
         versions = self.state.subject(experiment), self.state.data(experiment)

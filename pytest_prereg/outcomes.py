@@ -157,11 +157,20 @@ class StudyRun:
         judgement, table = assessment.judgement, assessment.prediction.table
         if table.kind == "guard":
             if judgement is None or judgement.verdict is Verdict.INCONCLUSIVE:
-                return table.on_inconclusive == "fail" and (judgement is not None or self.mode.measure)
+                demanded = table.on_inconclusive == "fail" and (judgement is not None or self.mode.measure)
+                return demanded or (judgement is not None and self._was_refuted(assessment))
             return assessment.changed or judgement.verdict is Verdict.REFUTED
         if judgement is None:
             return False
         return assessment.changed or (judgement.verdict is Verdict.REFUTED and assessment.recorded is None)
+
+    def _was_refuted(self, assessment: Assessment) -> bool:
+        """Whether only what was said against its evidence keeps it from being refuted."""
+        measured = self.state.as_measured
+        if measured is self.state:
+            return False
+        before = measured.assess(assessment.prediction).judgement
+        return before is not None and before.verdict is Verdict.REFUTED
 
     def reason(self, assessment: Assessment) -> str:
         """Reason and detail of an inconclusive verdict, on one line."""
@@ -173,7 +182,10 @@ class StudyRun:
         shown = self.shown(assessment)
         lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=self.unicode)]
         if assessment.judgement is None or assessment.judgement.verdict is Verdict.INCONCLUSIVE:
-            lines.append('on-inconclusive = "fail": this guard has to be supported')
+            is_excused = assessment.judgement is not None and self._was_refuted(assessment)
+            excused = "with all that was measured it is refuted; it fails until its subject is mended"
+            demanded = 'on-inconclusive = "fail": this guard has to be supported'
+            lines.append(excused if is_excused else demanded)
         elif assessment.prediction.table.kind == "guard" and not assessment.changed:
             lines.append("a guard that is refuted, and confirmed, fails until its subject is mended")
         elif assessment.standing == "exploratory" and not assessment.recorded:

@@ -104,6 +104,14 @@ class StudyState:
             self._supposed[repeats] = self.with_lock(replace(self.lock, exclusions=exclusions))
         return self._supposed[repeats]
 
+    @cached_property
+    def as_measured(self) -> StudyState:
+        """The same study and evidence, as if nothing had been said against it: none excluded, none voided."""
+        lock = self.lock
+        if lock is None or not (lock.exclusions or lock.voided):
+            return self
+        return self.with_lock(replace(lock, exclusions=(), voided=()))
+
     def _apply(self) -> None:
         """Take what the lock says of the evidence into account; all that rests on that is found anew."""
         self.series = {
@@ -113,7 +121,7 @@ class StudyState:
         self._refused: dict[str, PreregError] = {}
         self._open: set[str] = set()
         self._supposed: dict[frozenset[str], StudyState] = {}
-        for derived in ("bases", "earlier", "misplaced"):
+        for derived in ("bases", "earlier", "misplaced", "as_measured"):
             self.__dict__.pop(derived, None)
 
     def assembled(self, experiment: Experiment, files: Iterable[SessionFile]) -> list[Series]:

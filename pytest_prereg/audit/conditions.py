@@ -89,15 +89,26 @@ def doubts(state: StudyState, prediction: Prediction, basis: Basis) -> list[Doub
 
 
 def follows_decided(state: StudyState, prediction: Prediction) -> bool:
-    """Whether it follows a prediction that was decided: then nothing was left for a successor to decide."""
+    """Whether it follows a prediction that was decided: then nothing was left for a successor to decide.
+
+    One that was refuted by what was measured stays decided, whatever was said against that evidence since:
+    else who excludes enough repeats, or voids what it requires, would be free of the refutation.
+    """
     before = predecessor(prediction, state.study.predictions)
     if before is None:
         return False
+    verdict = _verdict(state, before)
+    if verdict is None or verdict is Verdict.INCONCLUSIVE:
+        return _verdict(state.as_measured, before) is Verdict.REFUTED
+    return True
+
+
+def _verdict(state: StudyState, name: str) -> Verdict | None:
     try:
-        found = state.assess(state.study.predictions[before])
+        judgement = state.assess(state.study.predictions[name]).judgement
     except PreregError:
-        return False
-    return found.judgement is not None and found.judgement.verdict is not Verdict.INCONCLUSIVE
+        return None
+    return judgement.verdict if judgement is not None else None
 
 
 def rests_on_amended(state: StudyState, prediction: Prediction) -> bool:

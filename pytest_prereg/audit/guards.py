@@ -40,11 +40,15 @@ def found_for(state: StudyState, guard: Prediction, subject: str | None) -> Foun
 
 
 def wants_confirmation(state: StudyState, prediction: Prediction) -> bool:
-    """Whether a guard was refuted by the only series of its subject as it is now: then one more is due."""
+    """Whether a guard was refuted by the only series of its subject as it is now: then one more is due.
+
+    Also where its author has said something against that series since.
+    """
     if not is_guard(prediction):
         return False
-    several = eligible(state, prediction, prediction.experiment)
-    return len(several) == 1 and _judged(state, prediction, several[0]).verdict is Verdict.REFUTED
+    measured = state.as_measured
+    several = eligible(measured, prediction, prediction.experiment)
+    return len(several) == 1 and _judged(measured, prediction, several[0]).verdict is Verdict.REFUTED
 
 
 def history(state: StudyState, guard: Prediction) -> tuple[Version, ...]:
@@ -77,5 +81,10 @@ def _together(state: StudyState, guard: Prediction, first: Judgement, several: S
     )
     if second.verdict is Verdict.REFUTED:
         return replace(both, detail=f"confirmed by series {numbers[1]}")
+    if second.reason is Reason.EXCLUDED:
+        hangs = (
+            f"series {numbers[0]} refuted, series {numbers[1]} hangs on what was set aside: {second.detail}"
+        )
+        return replace(both, verdict=Verdict.INCONCLUSIVE, reason=Reason.EXCLUDED, detail=hangs)
     said = f"series {numbers[0]} refuted, series {numbers[1]} did not confirm it ({second.verdict})"
     return replace(both, verdict=Verdict.INCONCLUSIVE, reason=Reason.STRADDLES, detail=said)

@@ -33,7 +33,7 @@ def of_series(
         source: Digest of the experiment's code and data as they are now; ``None`` where they are gone.
         subject: Digest of its subject as it is now; ``None`` where it is gone, or none is declared.
     """
-    earlier = [one for one in every if one.number < deciding.number]
+    earlier = [one for one in every if one.number != deciding.number and _began_before_the_end(one, deciding)]
     left = [one for one in every if not one.complete and _began_before_the_end(one, deciding)]
     remarks = {
         "imported": deciding.origin == "imported",
@@ -70,8 +70,16 @@ def of_repeats(several: Sequence[Series], judgement: Judgement) -> list[str]:
 
 
 def _began_before_the_end(other: Series, deciding: Series) -> bool:
-    """Whether a series was there to be read before ``deciding`` was complete; sessions are named by time."""
-    return other.number < deciding.number or other.sessions[0] < deciding.sessions[-1]
+    """Whether a series was there to be read before ``deciding`` was complete; sessions are named by time.
+
+    What began in the same second comes after it.
+    """
+    return other.number < deciding.number or _second(other.sessions[0]) < _second(deciding.sessions[-1])
+
+
+def _second(session: str) -> str:
+    """When a session began, as its file is named: ``20260802T120000Z``."""
+    return session.partition("-")[0]
 
 
 def of_registration(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_prereg.errors import StudyError
+from pytest_prereg.evidence.series import was_left
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
 
@@ -46,8 +47,11 @@ def _state_of(state: StudyState, experiment: Experiment, series: Series) -> Seri
         return told._replace(state="voided", why=series.voided)
     if series.complete:
         return told._replace(state="complete", why="; ".join(_remarks(series, planned)) or None)
-    changed = _changed(state, experiment, series)
-    return told._replace(state="abandoned", why=f"{' and '.join(changed)} changed") if changed else told
+    if changed := _changed(state, experiment, series):
+        return told._replace(state="abandoned", why=f"{' and '.join(changed)} changed")
+    if was_left(series, state.series[experiment.id]):
+        return told._replace(state="abandoned", why="a later series was begun in its place")
+    return told
 
 
 def _remarks(series: Series, planned: int | None) -> Iterator[str]:

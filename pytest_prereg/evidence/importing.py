@@ -13,7 +13,14 @@ from pytest_prereg.evidence.importers.rows import import_rows
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id, shown, utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
-from pytest_prereg.evidence.series import assemble, attempts_by_repeat, is_current, next_number, open_slots
+from pytest_prereg.evidence.series import (
+    assemble,
+    attempts_by_repeat,
+    is_current,
+    next_number,
+    open_slots,
+    was_left,
+)
 from pytest_prereg.evidence.sessions import known_digests, read_study_evidence
 from pytest_prereg.evidence.writing import write_session
 from pytest_prereg.registry.refusals import listed, quoted
@@ -71,7 +78,7 @@ def import_file(
         rows = import_rows(path, experiment, arm, form=form)
         _refuse_second_import(rows, files, path)
         every_series = assemble(experiment, files)
-        able = [one for one in every_series if one.number not in closed]
+        able = [one for one in every_series if one.number not in closed and not was_left(one, every_series)]
         series = _target(rows.repeats, able, experiment, predictions, path)
         header = Header(
             version=FORMAT_VERSION,

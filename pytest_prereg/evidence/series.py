@@ -192,13 +192,25 @@ def is_current(
     return all(predictions.get(name, bound) == bound for name, bound in series.predictions.items())
 
 
+def was_left(series: Series, every: Iterable[Series]) -> bool:
+    """Return whether an incomplete series was left for one of ``every`` that began later for the same claims.
+
+    It is never gone on with, also where code and subject are again what they were: its author has seen what
+    the later one gave, and would choose which of them is complete first.
+    """
+    return any(
+        one.number > series.number and not series.predictions.keys().isdisjoint(one.predictions)
+        for one in every
+    )
+
+
 def open_series(
     all_series: Iterable[Series], source: str | None, predictions: Mapping[str, str]
 ) -> Series | None:
     """Return the first incomplete series that can be continued, or ``None``."""
-    return next(
-        (one for one in all_series if not one.complete and is_current(one, source, predictions)), None
-    )
+    every = list(all_series)
+    opened = (one for one in every if not one.complete and not was_left(one, every))
+    return next((one for one in opened if is_current(one, source, predictions)), None)
 
 
 def next_number(all_series: Iterable[Series]) -> int:

@@ -64,8 +64,8 @@ FLAGS: Mapping[str, str] = {
     "imported early": "taken in before a commit had the registration: the data were there first",
     "imported": "measured elsewhere: what was left out before the import, nobody can see",
     "excluded by rule": "a registered rule took repeats out, no more of an arm than was registered",
-    "excluded": "its author took repeats out when their values could be seen; with them the verdict "
-    "is the same",
+    "excluded": "its author took repeats out when their values could be seen; where the verdict is "
+    "another with them, it is inconclusive",
     "voided": "its author declared the series broken when its values could be seen; it is not measured anew",
     "resumed repeats": "a repeat went on from what an interrupted attempt of it had left",
     "versions differ": "its sessions ran with different versions of Python or of a library",
@@ -78,7 +78,7 @@ FLAGS: Mapping[str, str] = {
     "earlier subject": "what was measured has changed since: the verdict is about what it was",
     "second series": "the first series decided nothing, for a reason that is not the claim's; this one, the "
     "next, decides, once",
-    "earlier data": "an earlier series was there to be seen when this one began",
+    "earlier data": "another series was there to be seen before this one was complete",
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
