@@ -16,9 +16,51 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
 
-MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdx", ".qmd", ".rmd"})
+MARKDOWN = frozenset(
+    {
+        ".md",
+        ".markdown",
+        ".mdown",
+        ".mdwn",
+        ".mdtxt",
+        ".mdtext",
+        ".mkd",
+        ".mkdn",
+        ".mkdown",
+        ".mdx",
+        ".qmd",
+        ".rmd",
+        ".livemd",
+    }
+)
 OTHERS = frozenset(
-    {".rst", ".txt", ".html", ".htm", ".xhtml", ".svg", ".ipynb", ".adoc", ".org", ".tex", ".typ", ""}
+    {
+        ".rst",
+        ".txt",
+        ".html",
+        ".htm",
+        ".xhtml",
+        ".svg",
+        ".ipynb",
+        ".adoc",
+        ".asciidoc",
+        ".asc",
+        ".org",
+        ".tex",
+        ".typ",
+        ".textile",
+        ".rdoc",
+        ".creole",
+        ".mediawiki",
+        ".wiki",
+        ".pod",
+        ".ronn",
+        ".scd",
+        ".workbook",
+        ".text",
+        ".rest",
+        "",
+    }
 )
 """Documents in which nobody would check a citation; without a suffix, those called README and the like."""
 

@@ -433,6 +433,18 @@ def test_between_the_marks_is_the_number_and_nothing_else(state, inside):
         ("", " percent"),
         ("", "\u200b5"),
         ("", "\\5"),
+        ("", " milliseconds"),
+        ("", " Microseconds"),
+        ("", " [ms](units.md)"),
+        ("", " GB"),
+        ("", " msec"),
+        ("", "\u0305"),
+        ("", " $\\times 10^{-3}$"),
+        ("", " times 10"),
+        ("$10^3 \\times$ ", ""),
+        ("\u202e", ""),
+        ("&#x202e;", ""),
+        ("<bdo dir=rtl>", "</bdo>"),
     ],
 )
 def test_nothing_beside_the_marks_makes_another_number(state, before, after):
@@ -446,6 +458,9 @@ def test_nothing_beside_the_marks_makes_another_number(state, before, after):
     [
         ("of ", " s"),
         ("of ", "s"),
+        ("of ", " seconds"),
+        ("of ", " [s](units.md)"),
+        ("of ", " s per token"),
         ("of ", "&nbsp;s."),
         ("**", "** s"),
         ("(", ")"),
