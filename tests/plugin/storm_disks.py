@@ -69,9 +69,10 @@ def read_only(storm: Storm) -> None:
     storm.what.append("between sessions")
     _mount(storm, where)
     storm.partly(killed=storm.chance.random() < 0.5)
-    _do("mount", "-o", "remount,ro", where)
+    _do("mount", "--bind", where, where)
+    _do("mount", "-o", "remount,bind,ro", where)
     _nothing_begins(storm)
-    _do("mount", "-o", "remount,rw", where)
+    _do("umount", where)
 
 
 def read_only_folder(storm: Storm) -> None:

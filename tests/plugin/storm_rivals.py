@@ -37,6 +37,7 @@ def clones_agree(storm: Storm) -> None:
 def clones_disagree(storm: Storm) -> None:
     offset = storm.chance.choice(["0.25", "5"])
     storm.what.append(f"by {offset}")
+    storm.same_values = False
     _two_clones(storm, STORM_OFFSET=offset)
     # With as many as that in each, two readings of the series give two verdicts.
     storm.integrity = storm.what[1:] == ["all, all"] and offset == "5"

@@ -13,16 +13,21 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import storm_clock
 from real_study import plain_environment
 from storm_run import CLOCKS, HEEDS_LIMITS, HEEDS_MODES, KINDS, MOUNTS
 from storm_study import StormStudy, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RUNS_OF_EACH = 10 if os.environ.get("PREREG_STORM") == "full" else 1
 SEED = int(os.environ.get("PREREG_STORM_SEED") or random.SystemRandom().randrange(10**6))
@@ -70,22 +75,34 @@ class Ended:
 @pytest.fixture(scope="module")
 def storm(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, list[Ended | str]]:
+) -> Iterator[dict[str, list[Ended | str]]]:
     """Every run of the kinds that are selected, several at a time."""
     chosen = [kind for kind in KINDS if any(f"[{kind}]" in item.name for item in request.session.items)]
     folder = tmp_path_factory.mktemp("storm")
     reference = undisturbed(folder)
     chance = random.Random(SEED)
     drawn = {kind: [chance.randrange(10**9) for _ in range(RUNS_OF_EACH)] for kind in KINDS}
+    place = reachable_folder()
     runs = [
-        Run(kind, seed, folder / f"{kind}-{seed}".replace(" ", "-"))
-        for kind in chosen
-        for seed in drawn[kind]
+        Run(kind, seed, place / f"{kind}-{seed}".replace(" ", "-")) for kind in chosen for seed in drawn[kind]
     ]
     print(f"storm {SEED}: {len(runs)} runs")
+    began = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ended = list(pool.map(lambda run: (run.kind, made(run, reference)), runs))
-    return {kind: [one for which, one in ended if which == kind] for kind in chosen}
+    took = time.monotonic() - began
+    yield {kind: [one for which, one in ended if which == kind] for kind in chosen}
+    well = [one for _, one in ended if isinstance(one, Ended) and not one.status]
+    print(f"\nstorm {SEED} took {took:.0f} s: {table(well)}, failed or left out {len(ended) - len(well)}")
+    if not any(isinstance(one, Ended) and one.status for _, one in ended):
+        shutil.rmtree(place)
+
+
+def reachable_folder() -> Path:
+    """A folder that every user can reach, unlike those of pytest."""
+    made = Path(tempfile.mkdtemp(prefix="prereg-storm-", dir="/tmp"))
+    made.chmod(0o755)
+    return made
 
 
 def undisturbed(folder: Path) -> Path:
@@ -109,21 +126,31 @@ def registered_copy(folder: Path) -> StormStudy:
 
 def made(run: Run, reference: Path) -> Ended | str:
     """Makes a run, or says why it can't be made here."""
-    if run.kind in CLOCKS and storm_clock.library() is None:
-        return "libfaketime is not installed"
     prefix = privileges(run.kind)
     run.folder.mkdir()
-    if run.kind in MOUNTS and not permitted(*prefix, "mount", "-t", "tmpfs", "tmpfs", run.folder):
-        return "nothing can be mounted here"
-    if not permitted(*prefix, "true"):
-        return "setpriv is not installed"
     if prefix == NOBODY:
         os.chown(run.folder, 65534, 65534)
+    if reason := obstacle(run, prefix):
+        return reason
     command = [*prefix, sys.executable, SCRIPT, run.kind, str(run.seed), run.folder, reference]
     done = subprocess.run(
         command, env=plain_environment(), capture_output=True, text=True, check=False, timeout=300
     )
-    return Ended(run, done.returncode, done.stdout + done.stderr)
+    if not done.returncode:
+        shutil.rmtree(run.folder)
+    return Ended(run, done.returncode, done.stdout if not done.returncode else done.stdout + done.stderr)
+
+
+def obstacle(run: Run, prefix: tuple[str, ...]) -> str | None:
+    """Why a run can't be made here."""
+    if run.kind in CLOCKS and storm_clock.library() is None:
+        return "libfaketime is not installed"
+    if run.kind in MOUNTS and not permitted(*prefix, "mount", "-t", "tmpfs", "tmpfs", run.folder):
+        return "nothing can be mounted here"
+    # Git asks whether it may, and is told what holds without the privileges that it has.
+    if not permitted(*prefix, "test", "-w", run.folder):
+        return "setpriv is not installed, or nobody can reach /tmp"
+    return None
 
 
 def privileges(kind: str) -> tuple[str, ...]:
@@ -145,15 +172,18 @@ def permitted(*command: str | Path) -> bool:
 
 
 def table(ended: list[Ended]) -> str:
-    """What the runs of a kind came to, for people."""
+    """What runs came to, for people."""
     reports = [one.report for one in ended]
     figures = {
+        "repeats begun": sum(one["begun"] for one in reports),
+        "sessions": sum(one["sessions"] for one in reports),
         "lost in flight": sum(one["in_flight"] for one in reports),
+        "of those returned": sum(one["returned_in_flight"] for one in reports),
         "bought twice": sum(len(one["bought_twice"]) for one in reports),
         "changes noticed": sum(one["changes"] for one in reports),
-        "sessions": sum(one["sessions"] for one in reports),
+        "changes of what nothing names": sum(one["unnamed"] for one in reports),
     }
-    return f"{ended[0].run.kind}: {len(ended)} runs, {', '.join(f'{what} {count}' for what, count in figures.items())}"
+    return ", ".join([f"{len(ended)} runs", *(f"{what} {count}" for what, count in figures.items())])
 
 
 def failure(one: Ended) -> str:
@@ -165,9 +195,9 @@ def failure(one: Ended) -> str:
 def test_only_what_was_in_flight_is_lost_and_nothing_is_bought_twice(storm, kind):
     ended = [one for one in storm[kind] if isinstance(one, Ended)]
     failed = [failure(one) for one in ended if one.status]
-    assert not failed, "\n".join(failed)
+    assert not failed, f"{len(failed)} of {len(ended)} runs{''.join(failed)}"
     if reasons := {one for one in storm[kind] if isinstance(one, str)}:
         pytest.skip(f"{len(storm[kind])} runs were left out: {', '.join(reasons)}")
-    print(table(ended))
+    print(f"\n{kind}: {table(ended)}")
     for one in ended:
         print(f"  {one.run.seed}: {one.report}")
