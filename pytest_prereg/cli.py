@@ -197,11 +197,13 @@ def _check_lock(study: Study) -> None:
     tell(problems)
     if problems:
         raise SystemExit(_EXIT_ERRORS)
-    say(f"all {len(study.predictions)} predictions of {study.id} are registered as they stand")
+    say(f"{study.id}: {_as_they_stand(len(study.predictions))}")
 
 
-def _predictions(count: int) -> str:
-    return "1 prediction is" if count == 1 else f"{count} predictions are"
+def _as_they_stand(count: int) -> str:
+    if count == 1:
+        return "1 prediction is registered as it stands"
+    return f"{count} predictions are registered as they stand"
 
 
 def _say_registered(study: Study, found: Review) -> None:
@@ -218,7 +220,7 @@ def _say_registered(study: Study, found: Review) -> None:
     if found.registration.new:
         say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
     else:
-        say(f"nothing new: {_predictions(len(found.registration.unchanged))} registered as they stand")
+        say(f"nothing new: {_as_they_stand(len(found.registration.unchanged))}")
 
 
 @main.command(short_help="Register what has changed, with a reason.")

@@ -33,7 +33,7 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
     yield from _reruns(campaign)
     files, repeats = kept(campaign)
     if files:
-        yield f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeats kept"
+        yield f"evidence: {files} file{'s' * (files != 1)}, {repeats} repeat{'s' * (repeats != 1)} kept"
     yield from (f"output of repeats that failed: {folder}" for folder in campaign.outputs)
     if campaign.limits.budget is not None and campaign.measured and not campaign.priced:
         yield UNPRICED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +31,6 @@ from pytest_prereg.report.toll import toll_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
 
@@ -206,7 +206,7 @@ class PreregSession:
             try:
                 write()
             except (PreregError, OSError) as error:
-                self.unwritten.append(str(error))
+                self.unwritten.append(_why(error))
                 session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _record(self) -> None:
@@ -313,3 +313,10 @@ class PreregSession:
 
     def _assessments(self, run: StudyRun) -> list[Assessment]:
         return [assessment for owner, assessment in self.assessments.values() if owner is run]
+
+
+def _why(error: PreregError | OSError) -> str:
+    """Return why something was not written, with the name of the file."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{shown(Path(error.filename))}: can't be written: {error.strerror}"
+    return str(error)

@@ -252,7 +252,7 @@ class TestLockCheck:
     @pytest.mark.usefixtures("study")
     def test_a_registered_study_is_fine(self):
         run("lock")
-        assert "all 1 predictions of public" in run("lock", "--check").stdout
+        assert "public: 1 prediction is registered as it stands" in run("lock", "--check").stdout
 
     @pytest.mark.parametrize(
         ("text", "code"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pytest_prereg.errors import Problem
 
 CODE = "PR210"
-RECORD = "Record, then write: pytest --prereg --prereg-verify --prereg-record && pytest-prereg cite"
+RECORD = "Record, then write: pytest --prereg --prereg-verify --prereg-record; pytest-prereg cite"
 VOIDED = "voided"
 """The flag of a verdict whose series its author declared broken."""
 

@@ -172,10 +172,10 @@ def _exceeds(limit: float, spent: float, need: float | None) -> bool:
 
 
 def _said(what: str, shown: Callable[[float], str], limit: float, spent: float, need: float | None) -> str:
-    if need is not None and spent < limit / 2:
+    if need is not None and spent < limit:
         verb = "cost" if what == "budget" else "take"
-        next_ = f"the next repeat is likely to {verb} {shown(need)}"
-        return f"{next_}, {shown(spent)} of the {what} of {shown(limit)} are spent"
+        spent_ = f"{shown(spent)} of the {what} of {shown(limit)} are spent"
+        return f"{spent_}, and the next repeat is likely to {verb} {shown(need)}"
     return f"the {what} of {shown(limit)} is spent ({shown(spent)})"
 
 

@@ -42,9 +42,14 @@ def _text(state: StudyState, effect: Effect, judgement: Judgement | None) -> str
 
 
 def next_command(state: StudyState, effects: Iterable[Effect], message: str) -> str:
-    """Return what to type now: recorded verdicts are recorded again, then the lock is committed."""
+    """Return what to type now: recorded verdicts are recorded again, then lock and evidence are committed.
+
+    The run that records them fails, since what was recorded before no longer follows; hence the semicolon.
+    The evidence is named as well: without it a clone would have an entry of what isn't there (PR151).
+    """
     entries = state.lock.predictions if state.lock else {}
     stale = any(entries[one.prediction].verdict for one in effects if one.prediction in entries)
-    record = "pytest --prereg --prereg-verify --prereg-record && " if stale else ""
-    lock = shlex.quote(shown(state.study.lock_path))
-    return f"{record}git add {lock} && git commit -m {shlex.quote(message)}"
+    record = "pytest --prereg --prereg-verify --prereg-record; " if stale else ""
+    study = state.study
+    paths = " ".join(shlex.quote(shown(path)) for path in (study.lock_path, study.evidence_folder))
+    return f"{record}git add {paths} && git commit -m {shlex.quote(message)}"

@@ -57,7 +57,9 @@ class TestBudget:
         lines = priced.run(hours.script(2.0), limits=Limits(budget=9.0, clock=hours))
 
         assert len(finished(lines)) == 4  # after 8 of 9 dollars a fifth would make it 10
-        assert priced.stopped == "the budget of $9.00 is spent ($8.00)"
+        assert priced.stopped == (
+            "$8.00 of the budget of $9.00 are spent, and the next repeat is likely to cost $2.00"
+        )
         assert isinstance(lines[-1], Footer)
         assert lines[-1].ended == "stopped"
         assert not priced.series().complete
@@ -84,7 +86,7 @@ class TestBudget:
 
         assert executor.jobs == []
         assert priced.stopped == (
-            "the next repeat is likely to cost $5.00, $0.00 of the budget of $4.00 are spent"
+            "$0.00 of the budget of $4.00 are spent, and the next repeat is likely to cost $5.00"
         )
 
     def test_before_anything_is_known_the_timeout_is_the_most_that_it_may_cost(self, priced, hours):
@@ -159,7 +161,9 @@ class TestTime:
         self.run(priced, hours, executor, 420.0)
 
         assert len(executor.jobs) == 3
-        assert priced.stopped == "the time of 7 min is spent (6 min)"
+        assert priced.stopped == (
+            "6 min of the time of 7 min are spent, and the next repeat is likely to take 2 min"
+        )
 
     def test_waiting_is_measuring_time_and_ends_in_time(self, priced, hours):
         executor = hours.script(2.0)

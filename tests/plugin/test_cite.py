@@ -70,7 +70,7 @@ def test_what_is_judged_and_not_recorded_can_not_be_quoted(at_stage):
     result = project.prereg("cite")
     assert result.exit_code == 1
     assert 'the verdict on "below-two" is not recorded' in result.output
-    assert "--prereg-record && pytest-prereg cite" in result.output
+    assert "--prereg-record; pytest-prereg cite" in result.output
 
 
 def test_an_exclusion_breaks_the_citation_until_it_is_recorded_and_written(at_stage, judge):

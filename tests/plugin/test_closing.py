@@ -124,3 +124,10 @@ def command(study: RealStudy, *arguments: str) -> None:
             line, cwd=study.path, env=plain_environment(), capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_records_that_cannot_be_written_fail_the_run_and_name_the_file(at_stage, judge):
+    result = judge(at_stage("recorded"), "--prereg-verify", "--prereg-json=experiments")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["experiments: can't be written: Is a directory"])
