@@ -7,7 +7,7 @@ line, and a footer. Its field names are a public format.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -71,7 +71,7 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """Digest of the experiment's subject; ``None`` where it declares none, and for an import."""
     data: str | None = None
     """Digest of the experiment's data; ``None`` where it declares none, and for an import."""
-    rates: dict[str, float] = {}
+    rates: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     """USD an hour of each arm, as it was when bought; arms that cost nothing are left out."""
     imported: dict[str, Any] | None = None
     """For imports: name, format and digest of the file they came from."""

@@ -258,3 +258,14 @@ class TestQuoting:
             assert "PR210" not in self.checked(recorded, "page.md", "0.980", own), own
         for other in (" GB/s", " MB/min", " gigabytes per second", " Mb/s", " mebibytes"):
             assert "is read as its unit" in self.checked(recorded, "page.md", "0.980", other), other
+
+
+def test_a_rate_below_nothing_is_no_evidence(make):
+    """It would hide what other sessions cost."""
+    study = make(STUDY + "\n[study.prices]\nlocal = 36\n")
+    study.run(TAKES="1")
+    (session,) = (study.path / "experiments" / "evidence" / "work").glob("*.jsonl")
+    session.write_text(session.read_text().replace('"rates":{"":36', '"rates":{"":-36'))
+    status, output = study.run("--prereg-verify")
+    assert status == 1
+    assert "PR207: this line is not what was written" in flat(output)
