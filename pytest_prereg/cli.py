@@ -17,7 +17,7 @@ import click
 from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.evidence.importers.rows import Form
@@ -218,6 +218,10 @@ def _say_registered(study: Study, found: Review) -> None:
         for line in registered_lines(prediction, study.experiments, regions, design.report, _width()):
             say(line)
     if found.registration.new:
+        for line in _elsewhere(
+            study, {name for new in found.registration.new for name in study.predictions[new].experiments}
+        ):
+            say(line)
         say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
     else:
         say(f"nothing new: {_as_they_stand(len(found.registration.unchanged))}")
@@ -245,6 +249,17 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     for name in chosen:
         say(f"amended  {name}")
     say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
+
+
+def _elsewhere(study: Study, experiments: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each experiment whose conditions this machine does not meet."""
+    from pytest_prereg.evidence.environment import describe_machine  # noqa: PLC0415
+    from pytest_prereg.registry.environment_conditions import machine_outside  # noqa: PLC0415
+
+    for name in sorted(experiments):
+        conditions = study.experiments[name].table.conditions
+        if conditions and (outside := machine_outside(conditions, describe_machine())):
+            yield f"this machine is outside the conditions of {name}: {outside}"
 
 
 _positive = click.FloatRange(min=0, min_open=True)
@@ -343,6 +358,8 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
         planned = dict.fromkeys(arms, count)
         path = pilot(study, tried, executor, planned=planned, head=head, dirty=dirty, observe=told.repeat)
     told.end(shown(path))
+    for line in _elsewhere(study, [experiment]):
+        say(line)
     if told.failed:
         raise SystemExit(_EXIT_ERRORS)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
+from pytest_prereg.judge.faults import allowed_faults
 from pytest_prereg.measure.reruns import reruns_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
     if campaign.limits.reached is not None:
         yield f"stopped: {campaign.limits.reached}"
     if interrupted or campaign.limits.reached is not None:
+        yield from _lost(campaign)
         yield f"resume:  {again}   (what is kept is not run again)"
     elif changed := _uncommitted(campaign, recorded=recorded):
         study = campaign.state.study.id
@@ -56,6 +58,17 @@ def kept(campaign: Campaign) -> tuple[int, int]:
         if one.number == due.number
     ]
     return sum(len(one.sessions) for one in series), sum(len(one.repeats) for one in series)
+
+
+def _lost(campaign: Campaign) -> Iterator[str]:
+    """How many attempts the series that go on have lost, of those that they may lose."""
+    for experiment, several in campaign.measured.items():
+        numbers = {due.number for due in several}
+        for one in campaign.state.series[experiment]:
+            if one.number in numbers and one.faults and not one.complete:
+                allowed = f"{allowed_faults(min((one.planned or {}).values(), default=0)):g}"
+                lost = f"{len(one.faults)} attempt{'s' * (len(one.faults) != 1)}"
+                yield f"{experiment}: {lost} lost; more than {allowed} of the same arms are inconclusive"
 
 
 def _refusals(campaign: Campaign) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -80,6 +81,8 @@ class PredictionItem(TomlItem):
         try:
             self.assessment = self.run.assess(self.prediction)
         except PreregError as error:
+            with suppress(PreregError):  # what it says has been told
+                self.assessment = self.run.state.assess(self.prediction)
             return error.problems
         self.user_properties.extend(self.run.properties(self.assessment))
         self.ihook.pytest_prereg_verdict(record=self.run.record(self.assessment))

@@ -14,6 +14,8 @@ from pytest_prereg.registry.refusals import RefusedError, quoted
 
 LIMITS = (("--prereg-budget", "prereg_budget"), ("--prereg-max-time", "prereg_max_time"))
 """What stops a run, and what it is parsed into."""
+SELECTING = (("-k", "keyword"), ("-m", "markexpr"))
+"""Options of pytest that choose among predictions."""
 
 
 class Mode(NamedTuple):
@@ -68,10 +70,11 @@ class Mode(NamedTuple):
             ("--prereg-measure", option.prereg_measure),
             ("--prereg-fresh", self.fresh),
             ("--prereg-explore", self.explore),
+            ("--prereg-record", self.record),
         )
         flags = [flag for flag, on in given if on]
-        values = ((flag, getattr(option, name)) for flag, name in LIMITS)
-        limits = [f"{flag} {shlex.quote(value)}" for flag, value in values if value is not None]
+        values = ((flag, getattr(option, name)) for flag, name in (*LIMITS, *SELECTING))
+        limits = [f"{flag} {shlex.quote(value)}" for flag, value in values if value]
         return " ".join(["pytest --prereg", *flags, *limits])
 
 

@@ -17,6 +17,7 @@ from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
+from pytest_prereg.recording import is_recordable
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.report.records import Record, judged_record, pending_record
@@ -116,8 +117,12 @@ class StudyRun:
         return record_of(assessment)
 
     def refusals(self, assessment: Assessment) -> list[Problem]:
-        """What makes the item an error: altered evidence always, loose ends under ``--prereg-locked``."""
-        problems = list(assessment.problems)
+        """What makes the item an error: altered evidence always, loose ends under ``--prereg-locked``.
+
+        A recorded verdict that does not follow is none where this very run records the one that does.
+        """
+        mended = self.mode.record and is_recordable(assessment)
+        problems = [one for one in assessment.problems if not (mended and one.code == "PR211")]
         if self.mode.locked:
             problems.extend(self._loose_ends(assessment))
         return problems

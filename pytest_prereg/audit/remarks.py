@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.exclusions import is_by_rule
 from pytest_prereg.judge.faults import arm_of
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE, claim_digest
@@ -63,6 +64,7 @@ def of_repeats(several: Sequence[Series], judgement: Judgement) -> list[str]:
     left_out = [repeat for repeat in every if repeat.id in aside] if aside else []
     remarks = {
         "resumed repeats": bool(resumed) and not resumed.isdisjoint(judgement.repeats),
+        "invalid repeats": any(repeat.outcome is Outcome.INVALID for repeat in left_out),
         "excluded by rule": any(is_by_rule(repeat) for repeat in left_out),
         "excluded": any(repeat.by_author for repeat in left_out),
     }

@@ -22,7 +22,12 @@ def too_many_faults(faults: Sequence[str], arms: Collection[str], n: int) -> int
     if not faults:
         return 0
     count = sum(arm_of(fault) in arms for fault in faults)
-    return count if count > max(ALWAYS_ALLOWED, n / 4) else 0
+    return count if count > allowed_faults(n) else 0
+
+
+def allowed_faults(n: int) -> float:
+    """How many faults a series of ``n`` planned repeats may have and still decide."""
+    return max(ALWAYS_ALLOWED, n / 4)
 
 
 def arm_of(repeat: str) -> str:

@@ -272,10 +272,28 @@ class _Session:
         if self.consecutive < CONSECUTIVE_FAULTS:
             return
         if self.restarted:
-            raise MeasureError(_given_up(self.experiment.id, result))
+            raise MeasureError(self._given_up(result))
         self.restarted, self.consecutive = True, 0
         self.executor.close()
         self.executor.start()
+
+    def _given_up(self, result: Result) -> Problem:
+        """Say so, and what comes of it: a series that has lost too much can only be inconclusive."""
+        name = self.experiment.id
+        times = f"{CONSECUTIVE_FAULTS} repeats in a row, before and after starting anew"
+        lost = f"{sum(self.faults.values()) + 1} attempts are lost so far"
+        void = f"pytest-prereg void {name}/{self.header.series} --reason '…'"
+        lines = (
+            result.error,
+            "Nothing more was launched; the same command resumes here.",
+            f"{lost}. Where that is more than max(2, n/4) the series can only be inconclusive: {void}",
+            "closes it, and the next run opens another.",
+        )
+        return Problem(
+            code="PR132",
+            message=f'experiment "{name}": {times}, failed for a reason not its own: {result.cause}',
+            advice="\n".join(line for line in lines if line),
+        )
 
     def _report(self, slot: Slot, job: Job, block: int, *, waiting: bool = False) -> None:
         if self.progress is None:
@@ -320,12 +338,3 @@ def _without_unused_vectors(
     reduced = {name: value for name, value in values.items() if isinstance(value, list) and name not in used}
     means = {name: statistics.fmean(value) for name, value in reduced.items()}
     return {**values, **means}, {name: len(value) for name, value in reduced.items()}
-
-
-def _given_up(experiment: str, result: Result) -> Problem:
-    times = f"{CONSECUTIVE_FAULTS} repeats in a row, before and after starting anew"
-    return Problem(
-        code="PR132",
-        message=f'experiment "{experiment}": {times}, failed for a reason not its own: {result.cause}',
-        advice=f"{result.error or ''}\nNothing more was launched; the same command resumes here.".strip(),
-    )

@@ -148,7 +148,7 @@ class Repeat:
 
     def invalidate(self, reason: str) -> None:
         """Declare this repeat invalid; what was recorded, before or after, is kept."""
-        self._readings.problems.append(reason)
+        self._readings.problems.append(reason if reason.strip() else "invalidated without a reason")
 
     def readings(self) -> Readings:
         """Return what has been recorded so far."""

@@ -35,6 +35,9 @@ def not_yet(study: Study) -> list[Problem]:
     complaints = Complaints(shown(study.path), positions_of(study.path))
     if study.table.registration == "separate":
         _complain(("study", "registration"), 'registration = "separate"', complaints)
+    for name in study.table.prices or {}:
+        if name != "local":
+            _complain(("study", "prices", name), f"a price of {quoted(name)}", complaints)
     for name, experiment in study.experiments.items():
         keys = ("experiments", name)
         _experiment(keys, experiment.table, complaints)

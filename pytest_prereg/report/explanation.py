@@ -32,8 +32,8 @@ _LABEL = 11
 _NO_SERIES: Mapping[str, Sequence[SeriesState]] = {}
 
 REASONS: Mapping[Reason, str] = {
-    Reason.INTEGRITY: "evidence was changed, or contradicts itself, so nothing can be concluded from it; "
-    "bring the original back",
+    Reason.INTEGRITY: "evidence was changed, contradicts itself, or was declared broken by its author, so "
+    "nothing can be concluded from it; what was changed can be brought back",
     Reason.REQUIRED: "it rests on another prediction that is not supported",
     Reason.INSTRUMENT: "what took the readings was not shown to read right, on this kind of machine and "
     "before them, or it read what cannot be",
@@ -41,7 +41,8 @@ REASONS: Mapping[Reason, str] = {
     Reason.INFRASTRUCTURE: "more attempts were lost to the machinery than can be ignored: what was lost may "
     "differ from what was kept",
     Reason.TASK_FAILED: "repeats failed; leaving them out would report the survivors alone",
-    Reason.EXCLUDED: "the verdict hangs on repeats that somebody set aside",
+    Reason.EXCLUDED: "the verdict hangs on repeats that somebody set aside, or rules took out more of them "
+    "than was registered",
     Reason.N_TOO_SMALL: "so few repeats cannot decide it, whatever they show",
     Reason.UNBOUNDED: "the data do not bound the estimate on either side, or a value has no logarithm",
     Reason.CENSORED: "too much was cut off by a timeout or a cap to know what the estimate would be",
@@ -63,7 +64,9 @@ FLAGS: Mapping[str, str] = {
     "instrument-unstated": "a metric was recorded by hand, or by an undeclared instrument",
     "imported early": "taken in before a commit had the registration: the data were there first",
     "imported": "measured elsewhere: what was left out before the import, nobody can see",
-    "excluded by rule": "a registered rule took repeats out, no more of an arm than was registered",
+    "invalid repeats": "a repeat declared itself invalid, or did not record what it should; where the "
+    "verdict is another with it, it is inconclusive",
+    "excluded by rule": "a registered rule took repeats out",
     "excluded": "its author took repeats out when their values could be seen; where the verdict is "
     "another with them, it is inconclusive",
     "voided": "its author declared the series broken when its values could be seen; it is not measured anew",

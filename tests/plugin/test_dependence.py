@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Project, new_repository
+from small_study import Project, new_repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ROWS
+from small_study import ROWS
 
 VOID = ("void", "--reason", "measured with the wrong cable")
 
