@@ -14,7 +14,10 @@ def test_an_exclusion_shows_both_numbers_and_the_command_that_records_them(at_st
     assert "below-two: supported, 1.010 [0.916, 1.104] s, n 5 → supported, 0.983 [0.901, 1.064] s, n 4" in (
         " ".join(said.split())
     )
-    assert "pytest --prereg --prereg-verify --prereg-record; git add predictions.lock experiments/evidence &&" in said
+    assert (
+        "pytest --prereg --prereg-verify --prereg-record; git add predictions.lock experiments/evidence &&"
+        in said
+    )
     assert judge(project, "--prereg-verify").ret == pytest.ExitCode.TESTS_FAILED
     judge(project, "--prereg-verify", "--prereg-record")
     result = judge(project, "--prereg-verify")
