@@ -148,6 +148,13 @@ def test_undeclared_metrics_are_diagnostics_whatever_they_are(repeat):
     assert readings.diagnostics["aside"] >= 0
 
 
+def test_an_invalid_repeat_has_a_reason_even_where_none_is_given():
+    repeat = Repeat(metrics={"t": "s"})
+    repeat.record("t", 1.0)
+    repeat.invalidate(" ")
+    assert repeat.readings().problems == ["invalidated without a reason"]
+
+
 def test_invalidating_keeps_what_is_recorded(repeat):
     repeat.record("k", 1)
     repeat.invalidate("the clock jumped")

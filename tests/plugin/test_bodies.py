@@ -255,7 +255,7 @@ def test_the_verdict_says_what_happened(everything, name):
     first = f"first bodies/1/{name}/1"
     told = {
         "task-failed": f"{first}; none is dropped ({body.said}",
-        "invalid": f"{first}; max-excluded is 0 ({body.said}",
+        "invalid": f"{first}: with it the verdict could be another ({body.said}",
     }
     assert told.get(body.outcome, body.said) in everything.words
 
@@ -372,9 +372,10 @@ def lone(tmp_path):
 def test_a_body_that_is_always_killed_stops_the_run_and_is_infrastructure_in_the_end(lone):
     study = lone("os.kill(os.getpid(), signal.SIGKILL)")
     first = run(study)
+    pending = first.record("one")["status"]
     second = run(study)
 
-    assert first.status == 1
+    assert (first.status, pending) == (1, "pending")
     assert (
         first.output.count(
             'PR132: experiment "lone": 3 repeats in a row, before and after starting anew, failed'
@@ -383,6 +384,9 @@ def test_a_body_that_is_always_killed_stops_the_run_and_is_infrastructure_in_the
     )
     assert "killed from outside (SIGKILL)" in first.output
     assert "the same command resumes here" in first.words
+    assert "6 attempts are lost so far" in first.words
+    assert "pytest-prereg void lone/1" in first.words
+    assert "1 registered · 0 judged" in first.words
     assert {line["outcome"] for line in second.finished("lone/")} == {"infrastructure"}
     assert second.status == 0
     assert second.record("one")["reason"] == "infrastructure"

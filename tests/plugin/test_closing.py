@@ -109,6 +109,19 @@ def test_a_series_that_was_voided_is_never_gone_on_with(study):
     assert {line["series"] for line in study.lines("work") if line["type"] == "header"} == {1, 2}
 
 
+def test_a_run_that_stops_counts_what_its_series_has_lost(study):
+    _, output = study.run("--prereg-budget", "0.02", KILLED="1", WORK_SECONDS="0.5")
+
+    assert "work: 1 attempt lost; more than 2 of the same arms are inconclusive" in output
+
+
+def test_what_resumes_is_what_was_typed(study):
+    _, output = study.run("-k", "quick", "--prereg-record", "--prereg-budget", "0.01", WORK_SECONDS="0.5")
+
+    resume = "resume: pytest --prereg --prereg-record --prereg-budget 0.01 -k quick (what is kept is not run again)"
+    assert resume in flat(output)
+
+
 def amend(study: RealStudy) -> None:
     command(study, "amend", "quick", "--reason", "it was wrong")
 

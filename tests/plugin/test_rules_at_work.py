@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_study import RealStudy, complaints
+from real_study import RealStudy, complaints, plain_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +111,24 @@ class TestConditions:
         assert "pending: this machine is outside its conditions: gpu is " in output
         assert '"*Z80*"' in output
         assert study.files("work") == {}
+
+    def test_registering_says_it_before_anything_is_committed(self, registered):
+        study = registered(experiment("work", NOWHERE))
+        study.write(
+            "predictions.toml",
+            (study.path / "predictions.toml").read_text() + "\n" + experiment("more", NOWHERE),
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_prereg", "lock"],
+            cwd=study.path,
+            env=plain_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "this machine is outside the conditions of more: gpu is" in done.stdout
+        assert "conditions of work" not in done.stdout
 
     def test_collecting_says_it_too(self, registered):
         _, output = registered(experiment("work", NOWHERE)).run("--co")

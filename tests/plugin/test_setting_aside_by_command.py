@@ -19,7 +19,7 @@ def test_an_exclusion_shows_both_numbers_and_the_command_that_records_them(at_st
         in said
     )
     assert judge(project, "--prereg-verify").ret == pytest.ExitCode.TESTS_FAILED
-    judge(project, "--prereg-verify", "--prereg-record")
+    assert judge(project, "--prereg-verify", "--prereg-record").ret == pytest.ExitCode.OK
     result = judge(project, "--prereg-verify")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*1 repeat lost*", "or excluded (1 tool)*"])

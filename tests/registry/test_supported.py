@@ -84,3 +84,10 @@ def test_a_family_calibration_a_basis_and_what_must_come_first_are_taken() -> No
     table = predicted(requires=["p"], follows="p").split("\n\n")[-1].replace("predictions.p", "predictions.q")
     text += table + '[instruments.clock]\ncalibrated-by = ["p"]\n'
     assert told(text) == []
+
+
+def test_a_price_of_what_nothing_runs_on_is_no_price() -> None:
+    head, rest = EXPERIMENT.split("[experiments", 1)
+    assert told(f"{head}prices = {{ local = 0.5 }}\n[experiments{rest}") == []
+    (message,) = told(f"{head}prices = {{ locl = 0.5 }}\n[experiments{rest}")
+    assert 'a price of "locl" is not supported yet' in message
