@@ -207,7 +207,9 @@ def test_imported_evidence_is_counted_apart():
 
 
 def test_what_was_lost_and_spent_is_told_last():
-    _, (notes,) = scoreboard([judged()], 140, toll=["5 repeats lost or excluded (2 tool, 3 service)", "$0.12"])
+    _, (notes,) = scoreboard(
+        [judged()], 140, toll=["5 repeats lost or excluded (2 tool, 3 service)", "$0.12"]
+    )
     assert notes.endswith("5 repeats lost or excluded (2 tool, 3 service) · $0.12")
 
 
