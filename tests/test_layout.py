@@ -39,10 +39,15 @@ PYTEST_LAYER = frozenset(
 OUTERMOST = PYTEST_LAYER | {"registration", "permission", "cli", "__main__"}
 FOR_ALL = frozenset({"errors", "hookspecs"})
 
-HEAVY = frozenset({"numpy", "scipy", "pint", "torch", "transformers"})
+HEAVY = frozenset({"markdown_it", "numpy", "scipy", "pint", "torch", "transformers"})
 """Never loaded by merely importing a module of the package, workloads apart."""
 
-HOME = {"numpy": "judge/", "scipy": "judge/", "pint": "registry/dimensions.py"}
+HOME = {
+    "markdown_it": "audit/markdown.py",
+    "numpy": "judge/",
+    "scipy": "judge/",
+    "pint": "registry/dimensions.py",
+}
 """The one place that may use it; workloads may use anything."""
 
 

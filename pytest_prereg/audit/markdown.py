@@ -1,37 +1,36 @@
 """Comments in the prose of a Markdown file: those that a reader does not see, and a citation is made of.
 
-What is code is no prose: fenced and indented blocks, spans between backticks, ``<pre>`` and ``<code>``. It is
-found as CommonMark does, since what is taken for code by mistake would never be checked.
+What is code is no prose: fenced and indented blocks, spans between backticks, ``<pre>`` and ``<code>``. What
+is code says a parser of CommonMark, with the tables of GitHub's dialect. It tells no places within a line, so
+each that matters is signed with its offset in a copy of the text, and the parser says where the signs end up.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.audit.blocks import TAG, blocks_of
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from pytest_prereg.audit.blocks import Block
+    from markdown_it.token import Token
 
-_TICKS = re.compile(r"`++")
-_AUTOLINK = r"<[A-Za-z][A-Za-z0-9.+-]{1,31}:[^\s<>]*+>"
-_INLINE = re.compile(
-    rf"\\[!-/:-@\[-`{{-~]|(?P<ticks>`++)|(?P<tag>{TAG})|{_AUTOLINK}|(?P<open><(?:!--|\?|!\[CDATA\[|![A-Za-z]))"
-)
-_IN_HTML = re.compile(rf"(?P<tag>{TAG})|(?P<open><(?:!--|\?|!\[CDATA\[|![A-Za-z]))")
-_CLOSERS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
-_LITERAL = re.compile(r"<(pre|code)\b", re.IGNORECASE)
-_ENDS = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in ("pre", "code")}
+_SIGN = "\ufdd0"
+"""No character at all, to Unicode: it means nothing in Markdown, and no entity can write it."""
+_SIGNED = re.compile(rf"{_SIGN}([0-9]+){_SIGN}")
+_COMMENT = re.compile(rf"<!--{_SIGNED.pattern}(.*)-->", re.DOTALL)
+_HYPHENS = re.compile(r"<!--(?=(-?>)?)|(?<!<!)-(?=-->)")
+"""The beginning of a comment; and a hyphen before its end, which the parser would miss for it."""
+_WHOLE = {">": "--", "->": "-"}
+"""What makes a comment with a beginning and an end of ``<!-->`` and ``<!--->``."""
+_LITERAL = re.compile(r"<(/?(?:pre|code))(?=[\s/>])", re.IGNORECASE)
 
 
 class Comment(NamedTuple):
     """A comment in prose: what it says, and where it begins and ends, its signs included."""
 
     text: str
+    """Without the signs of the quotes that it stands in."""
     start: int
     end: int
 
@@ -39,92 +38,73 @@ class Comment(NamedTuple):
 class Prose(NamedTuple):
     """A Markdown text as its reader sees it."""
 
-    text: str
-    """Of the same length, with spaces for all that is code, and for the signs of quotes and lists."""
     comments: list[Comment]
+    """In order."""
+    code: set[int]
+    """Those of the places asked for that are code."""
 
 
-def prose_of(text: str) -> Prose:
-    """Return the prose of a Markdown text with its comments, in time that grows with its length alone."""
-    found, blanks = blocks_of(text)
-    plain = _blanked(text, blanks)
-    comments: list[Comment] = []
-    code: list[tuple[int, int]] = []
-    for block in found:
-        for start, end in _parts(plain, block, comments):
-            code.append((start, end))
-    return Prose(_blanked(plain, code), comments)
+def prose_of(text: str, places: Iterable[int] = ()) -> Prose:
+    """Return the comments of a Markdown text, and which places in it are code.
+
+    Args:
+        text: The whole file.
+        places: Offsets, each behind a letter or a colon. What is there and in none of the comments and not in
+            code is text or not shown: the target of a link, say, or what is in lists more than nine deep.
+    """
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    parser = MarkdownIt("commonmark").enable("table")
+    html = MarkdownIt("zero", {"html": True}).enable("html_inline")
+    prose = Prose([], set())
+    for token in parser.parse(_signed(text, places)):
+        if token.type in ("fence", "code_block"):
+            prose.code.update(_signs(token.info + token.content))
+        elif token.type == "html_block":
+            _look(text, html.parseInline(token.content), prose)
+        else:
+            _look(text, [token], prose)
+    prose.comments.sort(key=lambda comment: comment.start)
+    return prose
 
 
-def _blanked(text: str, stretches: Iterable[tuple[int, int]]) -> str:
-    """The text with spaces in these stretches, which are in order; its lines stay."""
-    parts, at = [], 0
-    for start, end in stretches:
-        parts += [text[at:start], re.sub(r"[^\r\n]", " ", text[start:end])]
-        at = end
+def _signed(text: str, places: Iterable[int]) -> str:
+    """The text without its byte order mark, signed at every place, and behind every ``<!--``."""
+    text = text.replace(_SIGN, "\N{REPLACEMENT CHARACTER}")
+    signs = dict.fromkeys(places, "")
+    signs.update((match.end(), _WHOLE.get(match[1], "")) for match in _HYPHENS.finditer(text))
+    parts, at = [], int(text.startswith("\ufeff"))
+    for place, hyphens in sorted(signs.items()):
+        parts += [text[at:place], f"{_SIGN}{place}{_SIGN}{hyphens}"]
+        at = place
     return "".join([*parts, text[at:]])
 
 
-def _parts(text: str, block: Block, comments: list[Comment]) -> Iterator[tuple[int, int]]:
-    """Yield what is code in a block; add its comments to those that are known."""
-    scanner = _Scanner(text, block)
-    at, signs = block.start, _INLINE if block.kind == "text" else _IN_HTML
-    while sign := signs.search(text, at, block.end):
-        at = sign.end()
-        if sign.lastgroup == "ticks":
-            at = scanner.after_span(sign) or at
-        elif sign.lastgroup == "tag":
-            at = scanner.after_element(sign) or at
-        elif sign.lastgroup == "open":
-            at = scanner.after(sign[0], sign.start()) or at
-            if sign[0] == "<!--" and at > sign.end():
-                comments.append(Comment(text[sign.end() : at - 3], sign.start(), at))
-            continue
-        else:
-            continue
-        if at > sign.end():
-            yield sign.start(), at
+def _signs(signed: str) -> Iterable[int]:
+    return map(int, _SIGNED.findall(signed))
 
 
-class _Scanner:
-    """Finds the ends of what begins in a block; what has none is looked for once."""
+def _look(text: str, parents: Iterable[Token], prose: Prose) -> None:
+    """Add the comments and the code that are inside of these to what is known."""
+    for parent in parents:
+        children = parent.children or []
+        names = [_literal(child) for child in children]
+        last = {name: at for at, name in enumerate(names)}
+        inside = ""
+        for at, (child, name) in enumerate(zip(children, names, strict=True)):
+            if inside or child.type == "code_inline":
+                prose.code.update(_signs(child.content))
+                inside = "" if name == f"/{inside}" else inside
+            elif last.get(f"/{name}", -1) > at:
+                inside = name
+            elif child.type == "html_inline" and (comment := _COMMENT.match(child.content)):
+                start = int(comment[1]) - len("<!--")
+                end = text.index("-->", start + len("<!")) + len("-->")
+                prose.comments.append(Comment(_SIGNED.sub("", comment[2]), start, end))
+        _look(text, children, prose)
 
-    def __init__(self, text: str, block: Block) -> None:
-        self.text = text
-        self.block = block
-        self.missing: set[str] = set()
-        self._runs: dict[int, list[int]] | None = None
 
-    def after_span(self, ticks: re.Match[str]) -> int | None:
-        """Where a span of code ends: after the next run of as many backticks."""
-        if self._runs is None:
-            self._runs = {}
-            for run in _TICKS.finditer(self.text, self.block.start, self.block.end):
-                self._runs.setdefault(len(run[0]), []).append(run.start())
-        starts = self._runs.get(len(ticks[0]), [])
-        place = bisect_left(starts, ticks.end())
-        return starts[place] + len(ticks[0]) if place < len(starts) else None
-
-    def after_element(self, tag: re.Match[str]) -> int | None:
-        """Where an element whose text stands as it is ends; ``None`` for any other tag."""
-        name = _LITERAL.match(tag[0])
-        if name is None or name[1].lower() in self.missing:
-            return None
-        end = _ENDS[name[1].lower()].search(self.text, tag.end(), self.block.end)
-        if end is None:
-            self.missing.add(name[1].lower())
-            return None
-        return end.end()
-
-    def after(self, opener: str, start: int) -> int | None:
-        """Where a comment, an instruction or a declaration ends that begins at ``start``."""
-        if opener == "<!--" and (short := re.compile(r"-?>").match(self.text, start + 4, self.block.end)):
-            return short.end()
-        closer = _CLOSERS.get(opener, ">")
-        if closer in self.missing:
-            return None
-        at = self.text.find(closer, start + len(opener), self.block.end)
-        if at < 0:
-            self.missing.add(closer)
-            return None
-        return at + len(closer)
+def _literal(token: Token) -> str:
+    """The name of an element whose text stands as it is, behind a slash where it ends; else nothing."""
+    name = _LITERAL.match(token.content) if token.type == "html_inline" else None
+    return name[1].lower() if name else ""

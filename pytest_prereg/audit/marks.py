@@ -20,7 +20,10 @@ from pytest_prereg.registry.refusals import quoted
 _OPENING = re.compile(r"\s*+prereg\s*+:(?P<reference>.*+)", re.DOTALL)
 _CLOSING = re.compile(r"\s*+/\s*+prereg\s*+")
 _ANYWHERE = re.compile(r"<!--\s*+prereg\s*+:")
-_NEAR = re.compile(r"<[^\w<\r\n]{0,9}[!?/\u2010-\u2015-][^\w<\r\n]{0,9}pre[-_ ]?reg(?![^\W_])", re.IGNORECASE)
+_NEAR = re.compile(
+    rf"{_ANYWHERE.pattern}|<[^\w<`\r\n]{{0,9}}[!?/\u2010-\u2015-][^\w<`\r\n]{{0,9}}pre[-_ ]?reg(?![^\W_])",
+    re.IGNORECASE,
+)
 _OURS = re.compile(r"[\W_]*+pre[-_ ]?reg(?![^\W_])", re.IGNORECASE)
 _FIELD = "|".join((*FIELDS, *TOTALS))
 _QUOTED_FIELD = re.compile(rf"\W*+(?:\w++\W++)??[\w-]++(?:\[[^\[\]]*+\])?\.(?:{_FIELD})(?:\s[\s\w=-]*+)?\W*+")
@@ -72,20 +75,21 @@ class Marks(NamedTuple):
 
 def marks_of(text: str) -> Marks:
     """Return the citations of a Markdown text, in order, with everything that is nearly one."""
-    if "<" not in text:
+    near = list(_NEAR.finditer(text))
+    if not near and "<!--" not in text:
         return Marks([], [], 0)
     reader = _Reader(text)
-    prose = prose_of(text)
+    prose = prose_of(text, [match.end() for match in near])
     for comment in prose.comments:
         reader.take(comment)
     reader.end()
-    starts = [comment.start for comment in prose.comments]
-    for near in _NEAR.finditer(prose.text):
-        place = bisect_right(starts, near.start()) - 1
-        if place < 0 or prose.comments[place].end < near.end():
-            reader.refuse(near.start(), near.start() + 60, "looks like a citation and is no comment")
-    written = sum(1 for _ in _ANYWHERE.finditer(text))
-    in_code = written - sum(1 for _ in _ANYWHERE.finditer(prose.text))
+    starts, in_code = [comment.start for comment in prose.comments], 0
+    for match in near:
+        place = bisect_right(starts, match.start()) - 1
+        if match.end() in prose.code:
+            in_code += _ANYWHERE.match(match[0]) is not None
+        elif place < 0 or prose.comments[place].end < match.end():
+            reader.refuse(match.start(), match.start() + 60, "looks like a citation and is no comment")
     return Marks(reader.found, sorted(reader.flaws), in_code)
 
 

@@ -42,7 +42,7 @@ def modules(folder, *options: str) -> set[str]:
 def test_unused_it_loads_two_small_modules_and_nothing_heavy(plain):
     added = modules(plain) - modules(plain, "-p", "no:prereg")
 
-    assert added <= OURS  # so none of numpy, scipy, torch, msgspec, pint, click
+    assert added <= OURS  # so none of numpy, scipy, torch, msgspec, pint, click, markdown_it
 
 
 def test_collecting_tests_prints_the_same_with_it_and_without(plain):
@@ -55,3 +55,13 @@ def test_collecting_tests_prints_the_same_with_it_and_without(plain):
 
     assert with_it[:-1] == without[:-1]
     assert with_it[-1].startswith("2 tests collected in ")
+
+
+def test_the_parser_of_markdown_is_for_citing_alone(at_stage):
+    project = at_stage("recorded")
+    project.write("README.md", "It took <!-- prereg: below-two.estimate -->1.1<!-- /prereg --> s.\n")
+
+    loaded = modules(project.path, "--prereg", "--prereg-verify")
+
+    assert "pytest_prereg.audit.assess" in loaded
+    assert not {"markdown_it", "pytest_prereg.audit.markdown"} & loaded
