@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.schedule import Slot
     from pytest_prereg.registry.model import Experiment, Study
 
+FAULTS_BEFORE_RESTART = 2
+"""A small series may lose two attempts and still decide: what was broken for a moment costs no third."""
+
 CONSECUTIVE_FAULTS = 3
 """So many infrastructure faults in a row are no accident of one repeat."""
 
@@ -267,20 +270,19 @@ class _Session:
         return Outcome.EXCLUDED, broken
 
     def _count_faults(self, result: Result) -> None:
-        """Start the executor anew after several faults in a row, once; then give up."""
+        """Start the executor anew after two faults in a row, once; after three more in a row give up."""
         self.consecutive = self.consecutive + 1 if result.outcome is Outcome.INFRASTRUCTURE else 0
-        if self.consecutive < CONSECUTIVE_FAULTS:
-            return
-        if self.restarted:
+        if self.consecutive >= FAULTS_BEFORE_RESTART and not self.restarted:
+            self.restarted, self.consecutive = True, 0
+            self.executor.close()
+            self.executor.start()
+        elif self.consecutive >= CONSECUTIVE_FAULTS:
             raise MeasureError(self._given_up(result))
-        self.restarted, self.consecutive = True, 0
-        self.executor.close()
-        self.executor.start()
 
     def _given_up(self, result: Result) -> Problem:
         """Say so, and what comes of it: a series that has lost too much can only be inconclusive."""
         name = self.experiment.id
-        times = f"{CONSECUTIVE_FAULTS} repeats in a row, before and after starting anew"
+        times = f"{CONSECUTIVE_FAULTS} repeats in a row, after starting anew"
         lost = f"{sum(self.faults.values()) + 1} attempts are lost so far"
         void = f"pytest-prereg void {name}/{self.header.series} --reason '…'"
         lines = (

@@ -205,23 +205,32 @@ def test_faults_of_earlier_sessions_count(bench):
     assert bench.series().complete
 
 
-def test_three_faults_in_a_row_restart_the_executor_once_and_then_end_the_session(bench):
+def test_two_faults_in_a_row_restart_the_executor_once_and_three_more_end_the_session(bench):
     executor = Script(then=FAULT)
     lines = bench.run(executor)
     assert isinstance(bench.error, MeasureError)
     assert 'PR132: experiment "lab": 3 repeats in a row' in str(bench.error)
     assert "killed from outside" in str(bench.error)
     assert (executor.starts, executor.closes) == (1, 1)
-    assert len(executor.jobs) == 6
-    assert len(finished(lines)) == 6
+    assert len(executor.jobs) == 5
+    assert len(finished(lines)) == 5
     assert lines[-1].ended == "failed"
+
+
+def test_what_was_broken_for_a_moment_is_started_anew_before_a_slot_is_given_up(bench):
+    executor = Script(FAULT, FAULT)
+    bench.run(executor)
+    assert executor.starts == 1
+    series = bench.series()
+    assert series.complete
+    assert {repeat.outcome for repeat in series.repeats} == {Outcome.OK}
 
 
 def test_faults_that_are_not_in_a_row_end_nothing(bench):
     executor = Script(*[FAULT, FAULT, OK] * 6)
     bench.run(executor)
     assert bench.error is None
-    assert executor.starts == 0
+    assert executor.starts == 1
     assert bench.series().complete
 
 
