@@ -198,10 +198,18 @@ def was_left(series: Series, every: Iterable[Series]) -> bool:
     It is never gone on with, also where code and subject are again what they were: its author has seen what
     the later one gave, and would choose which of them is complete first.
     """
-    return any(
-        one.number > series.number and not series.predictions.keys().isdisjoint(one.predictions)
-        for one in every
-    )
+    return any(one.number > series.number and _is_instead(one, series) for one in every)
+
+
+def _is_instead(one: Series, series: Series) -> bool:
+    """Whether a series was begun in place of another.
+
+    Rows of an arm that is full there open a series beside it, which the other arms' rows still go to.
+    """
+    common = series.predictions.keys() & one.predictions.keys()
+    are_imported = one.origin == series.origin == "imported"
+    is_beside = are_imported and all(one.predictions[name] == series.predictions[name] for name in common)
+    return bool(common) and not is_beside
 
 
 def open_series(
