@@ -69,7 +69,7 @@ def read(raw: bytes) -> dict | None:
 
 
 def broken_lines(files: dict[str, bytes]) -> list[str]:
-    """Lines that are no JSON, but for what follows the last newline."""
+    """Lines that are no JSON, but for what follows the last newline, and headers that are not where one belongs."""
     found = []
     for name, content in files.items():
         *lines, _ = content.split(b"\n")
@@ -80,6 +80,11 @@ def broken_lines(files: dict[str, bytes]) -> list[str]:
         ]
         if lines and (read(lines[0] + b"\n") or {}).get("type") != "header":
             found.append(f"{name}:1: no header")
+        found += [
+            f"{name}:{number}: a second header"
+            for number, line in enumerate(lines[1:], 2)
+            if (read(line + b"\n") or {}).get("type") == "header"
+        ]
     return found
 
 
