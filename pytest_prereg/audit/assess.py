@@ -18,6 +18,7 @@ from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
+from pytest_prereg.audit.past import NoPast, Past
 from pytest_prereg.audit.standing import Assessment, Terms
 from pytest_prereg.audit.stopping import is_decided
 from pytest_prereg.errors import PreregError, Problem, StudyError
@@ -69,6 +70,7 @@ class StudyState:
     def reread(self) -> None:
         """Read all evidence of the study from disk."""
         self.files = read_study_evidence(self.study)
+        self._blobs: dict[Path, str] = {}
         self.as_recorded = {
             name: self._assembled(experiment, self.files.get(name, []))
             for name, experiment in self.study.experiments.items()
@@ -76,7 +78,7 @@ class StudyState:
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
         self.bound_by_evidence = bound_by(self.files)
-        for derived in ("amended", "family", "orders"):
+        for derived in ("amended", "family", "orders", "past"):
             self.__dict__.pop(derived, None)
         self._apply()
 
@@ -206,7 +208,22 @@ class StudyState:
     def orders(self) -> dict[str, Order]:
         """Whether each prediction was registered before the evidence that decides it."""
         evidence = {name: self._references(prediction) for name, prediction in self.study.predictions.items()}
-        return grade_all(self.repository, self.study, self.digests, evidence)
+        return grade_all(self.past, self.study, self.digests, evidence)
+
+    @cached_property
+    def past(self) -> Past | NoPast:
+        """What the history says of the study and of all of its evidence that is here."""
+        known = [file for files in self.files.values() for file in files if file.header is not None]
+        heads = {file.header.head for file in known if file.header and file.header.head is not None}
+        blobs = {self._blob(file) for file in known}
+        return Past.read(self.repository, self.study.id, blobs, heads)
+
+    def _blob(self, file: SessionFile) -> str:
+        """Name that git has, or would have, for a file of evidence as it is on disk."""
+        if file.path not in self._blobs:
+            algorithm = self.repository.algorithm if self.repository else "sha1"
+            self._blobs[file.path] = blob_id(file.path.read_bytes(), algorithm)
+        return self._blobs[file.path]
 
     def source(self, experiment: Experiment) -> str | None:
         """Source digest of an experiment, ``None`` for one that is fed by import.
@@ -355,18 +372,17 @@ class StudyState:
             for file in self.files[name]
             if file.path.name in series.sessions
         ]
-        return [reference(file, file.header, prediction) for file in files if file.header]
+        return [self._reference(file, file.header, prediction) for file in files if file.header]
 
-
-def reference(file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:
-    """What git has to be asked about one session file."""
-    return EvidenceRef(
-        path=file.path,
-        blob=blob_id(file.path.read_bytes()),
-        head=header.head,
-        origin=header.origin,
-        bound=header.predictions.get(prediction.id),
-    )
+    def _reference(self, file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:
+        """What git has to be asked about one session file."""
+        return EvidenceRef(
+            path=file.path,
+            blob=self._blob(file),
+            head=header.head,
+            origin=header.origin,
+            bound=header.predictions.get(prediction.id),
+        )
 
 
 def measured_in(files: Mapping[str, Iterable[SessionFile]]) -> dict[str, set[str]]:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.git import blob_id
-from pytest_prereg.audit.past import Introduction, Past
-from pytest_prereg.errors import HistoryError
+from pytest_prereg.audit.past import Introduction, NoPast, Past
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_prereg.audit.git import Repository
     from pytest_prereg.registry.model import Study
 
 __all__ = ["EvidenceRef", "Grade", "Order", "blob_id", "grade_all"]
@@ -84,15 +82,15 @@ class EvidenceRef(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def grade_all(
-    repository: Repository | None,
+    past: Past | NoPast,
     study: Study,
     digests: Mapping[str, str],
     evidence: Mapping[str, Sequence[EvidenceRef]],
 ) -> dict[str, Order]:
-    """Grades predictions, reading the history once.
+    """Grades predictions by a history that was read once.
 
     Args:
-        repository: The study's repository, if it is in one.
+        past: The history of the study, with every file of ``evidence`` looked for.
         study: The study; its id is what locks are found by.
         digests: Registration digest of each prediction, as it is written now.
         evidence: The files that each prediction is judged from.
@@ -100,18 +98,9 @@ def grade_all(
     Returns:
         The order of every prediction in ``digests``; without evidence it is the lock's state at HEAD.
     """
-    if repository is None:
-        return _all(digests, Grade.UNVERIFIABLE, "no git repository, so nothing shows what came first")
-    evidence = {name: [_named(file, repository) for file in files] for name, files in evidence.items()}
-    files = [file for several in evidence.values() for file in several]
-    heads = {file.head for file in files if file.head is not None}
-    try:
-        head = repository.head()
-        if head is None:
-            return _all(digests, Grade.UNREGISTERED, "nothing is committed yet")
-        past = Past.of(repository, study.id, head, {file.blob for file in files}, heads)
-    except HistoryError as error:
-        return _all(digests, Grade.UNVERIFIABLE, error.problems[0].message)
+    if isinstance(past, NoPast):
+        grade = Grade.UNREGISTERED if past.is_empty else Grade.UNVERIFIABLE
+        return {name: Order(grade=grade, detail=past.detail) for name in digests}
     orders = {name: _order(name, digest, evidence.get(name, ()), past) for name, digest in digests.items()}
     return {name: _with_removed(order, study, name, past) for name, order in orders.items()}
 
@@ -124,17 +113,6 @@ def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
         return order
     removed = tuple(f"{each.path} ({_short(each.commit)})" for each in gone)
     return msgspec.structs.replace(order, flags=(*order.flags, REMOVED), removed=removed)
-
-
-def _named(file: EvidenceRef, repository: Repository) -> EvidenceRef:
-    """The file under the name that git has for it, where that is not made with SHA-1."""
-    if repository.algorithm == "sha1":
-        return file
-    return msgspec.structs.replace(file, blob=blob_id(file.path.read_bytes(), repository.algorithm))
-
-
-def _all(predictions: Mapping[str, str], grade: Grade, detail: str) -> dict[str, Order]:
-    return {name: Order(grade=grade, detail=detail) for name in predictions}
 
 
 def _order(prediction: str, digest: str, files: Sequence[EvidenceRef], past: Past) -> Order:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.model import Header
 from pytest_prereg.registry.registered import Registered, registered
 
@@ -46,6 +47,15 @@ class Vanished(msgspec.Struct, kw_only=True, frozen=True):
     experiment: str
 
 
+class NoPast(msgspec.Struct, kw_only=True, frozen=True):
+    """There is no history to read, and why."""
+
+    detail: str
+    """One sentence, for people."""
+    is_empty: bool = False
+    """A repository without a commit: then it is known that nothing is registered."""
+
+
 class Past:
     """The history of one study, up to HEAD."""
 
@@ -53,12 +63,29 @@ class Past:
         self.repository = repository
         self.study = study
         self.head = head
+        self.commits: list[Commit] = []
+        """Those that brought in locks or evidence, of any study, the newest first."""
         self.introductions: dict[str, list[Introduction]] = {}
         """Where each file of evidence came in, by its blob; none for one that is not committed."""
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
         self.vanished: list[Vanished] = []
         self._registered: dict[str, Digests] = {}
+
+    @classmethod
+    def read(
+        cls, repository: Repository | None, study: str, blobs: set[str], heads: set[str]
+    ) -> Past | NoPast:
+        """As :meth:`of` up to HEAD, or why that can't be had."""
+        if repository is None:
+            return NoPast(detail="no git repository, so nothing shows what came first")
+        try:
+            head = repository.head()
+            if head is None:
+                return NoPast(detail="nothing is committed yet", is_empty=True)
+            return cls.of(repository, study, head, blobs, heads)
+        except HistoryError as error:
+            return NoPast(detail=error.problems[0].message)
 
     @classmethod
     def of(cls, repository: Repository, study: str, head: str, blobs: set[str], heads: set[str]) -> Past:
@@ -68,12 +95,12 @@ class Past:
             repository: Where to look.
             study: The study's id.
             head: The commit at HEAD.
-            blobs: The files of evidence.
+            blobs: The files of evidence, by the name that git has for their content.
             heads: Commits that evidence names as those that it was measured at.
         """
         past = cls(repository, study, head)
         past.here = past._present(heads)
-        commits = list(repository.history([EVIDENCE, LOCKS])) if blobs else []
+        past.commits = commits = list(repository.history([EVIDENCE, LOCKS]))
         past.introductions = past._introductions(commits, blobs)
         past.vanished = past._vanished(commits)
         places = {change.path for commit in commits for change in commit.changes}

@@ -10,6 +10,7 @@ import msgspec
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry.digest import claim_digest, registration_digest, source_of_all
 from pytest_prereg.registry.lock_file import (
+    Acknowledgement,
     Amendment,
     Exclusion,
     Lock,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Prediction, Study
 
 __all__ = [
+    "Acknowledgement",
     "Amendment",
     "Exclusion",
     "Lock",

@@ -112,6 +112,18 @@ class Void(Entry, kw_only=True, frozen=True):
     """UTC, ISO 8601; for people, never for order."""
 
 
+class Acknowledgement(Entry, kw_only=True, frozen=True):
+    """A finding that a person has looked at, and why it may stand; of that very finding, not of its kind."""
+
+    code: str
+    id: str
+    about: str = ""
+    """What exactly: see ``Finding.about``."""
+    reason: str
+    at: str = ""
+    """UTC, ISO 8601; for people, never for order."""
+
+
 class Lock(Entry, kw_only=True, frozen=True):
     """A whole ``predictions.lock``."""
 
@@ -120,7 +132,7 @@ class Lock(Entry, kw_only=True, frozen=True):
     predictions: dict[str, LockEntry] = {}
     exclusions: tuple[Exclusion, ...] = msgspec.field(default=(), name="exclusion")
     voided: tuple[Void, ...] = ()
-    acknowledged: list[dict[str, Any]] = []
+    acknowledged: tuple[Acknowledgement, ...] = ()
 
 
 def render_lock(lock: Lock) -> str:
@@ -130,7 +142,7 @@ def render_lock(lock: Lock) -> str:
     lists: dict[str, list[dict[str, Any]]] = {
         "exclusion": [_stated(entry) for entry in lock.exclusions],
         "voided": [_stated(entry) for entry in lock.voided],
-        "acknowledged": lock.acknowledged,
+        "acknowledged": [_stated(entry) for entry in lock.acknowledged],
     }
     for name, entries in lists.items():
         if entries:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_prereg.audit.git import Repository, blob_id, environment
 from pytest_prereg.audit.order import EvidenceRef, Grade, grade_all
+from pytest_prereg.audit.past import Past
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.tables import StudyTable
@@ -186,7 +187,8 @@ def test_a_history_that_can_not_be_read_is_unverifiable(files: GitRepository):
     path = files.path / "predictions.toml"
     study = Study(id="s", table=StudyTable(id="s"), path=path, experiments={}, predictions={})
     file = EvidenceRef(path=evidence, blob=blob_id(b"one\n"), head=None, origin="measured", bound=None)
-    order = grade_all(repository, study, {"p": "sha256:1"}, {"p": [file]})["p"]
+    past = Past.read(repository, "s", {file.blob}, set())
+    order = grade_all(past, study, {"p": "sha256:1"}, {"p": [file]})["p"]
     assert order.grade == Grade.UNVERIFIABLE
     assert "git rev-list failed" in order.detail
 

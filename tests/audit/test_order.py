@@ -11,12 +11,13 @@ import pytest
 
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.order import EvidenceRef, Grade, Order, blob_id, grade_all
+from pytest_prereg.audit.past import NoPast, Past
 from pytest_prereg.registry.lock import Lock, LockEntry, render_lock
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.tables import StudyTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from conftest import GitRepository
@@ -60,7 +61,15 @@ class Scene:
         evidence = {
             prediction: [file if isinstance(file, EvidenceRef) else evidence_of(file) for file in files]
         }
-        return grade_all(repository, study, {prediction: digest}, evidence)[prediction]
+        past = past_of(repository, self.study, evidence[prediction])
+        return grade_all(past, study, {prediction: digest}, evidence)[prediction]
+
+
+def past_of(repository: Repository | None, study: str, files: Iterable[EvidenceRef]) -> Past | NoPast:
+    """The history, read for these files."""
+    files = list(files)
+    heads = {file.head for file in files if file.head is not None}
+    return Past.read(repository, study, {file.blob for file in files}, heads)
 
 
 def evidence_of(
@@ -150,7 +159,7 @@ def test_without_git_nothing_can_be_told(tmp_path: Path, monkeypatch: pytest.Mon
     study = Study(
         id="s", table=StudyTable(id="s"), path=tmp_path / "predictions.toml", experiments={}, predictions={}
     )
-    assert grade_all(None, study, {"p": FIRST}, {})["p"].grade == Grade.UNVERIFIABLE
+    assert grade_all(past_of(None, "s", ()), study, {"p": FIRST}, {})["p"].grade == Grade.UNVERIFIABLE
 
 
 def test_without_the_git_command_there_is_no_repository(scene: Scene, monkeypatch: pytest.MonkeyPatch):
@@ -525,6 +534,7 @@ def test_many_predictions_and_files_cost_the_same_few_processes(
     path = scene.repository.path / "predictions.toml"
     study = Study(id="latency", table=StudyTable(id="latency"), path=path, experiments={}, predictions={})
     evidence = {name: [evidence_of(file) for file in files] for name in digests}
-    orders = grade_all(Repository.find(path.parent), study, digests, evidence)
+    every = [file for several in evidence.values() for file in several]
+    orders = grade_all(past_of(Repository.find(path.parent), "latency", every), study, digests, evidence)
     assert {order.grade for order in orders.values()} == {Grade.REGISTERED}
     assert len(log.read_text().splitlines()) <= 9

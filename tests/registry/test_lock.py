@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pytest_prereg.errors import StudyError
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import (
+    Acknowledgement,
     Amendment,
     Exclusion,
     Lock,
@@ -62,7 +63,9 @@ LOCK = Lock(
         Exclusion(repeat="e/1/2", reason="hot", cause="tool", at="2026-08-02T12:00:00Z"),
     ),
     voided=(Void(series="e/1", reason="wrong cable", at="2026-08-02T12:00:00Z"),),
-    acknowledged=[{"code": "PR205", "id": "a", "reason": "seen"}],
+    acknowledged=(
+        Acknowledgement(code="PR205", id="a", about="supported -> refuted", reason="seen", at="2026"),
+    ),
 )
 TEXT = render_lock(LOCK)
 

@@ -1,0 +1,140 @@
+"""An audit: all that the history, the evidence and the lock say of a study, and what they can't say."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.finding import Finding, Level, by_weight
+from pytest_prereg.audit.findings.evidence import of_evidence
+from pytest_prereg.audit.findings.history import of_history
+from pytest_prereg.audit.findings.order import of_order
+from pytest_prereg.audit.findings.unproven import unproven
+from pytest_prereg.audit.findings.weakening import of_weakening
+from pytest_prereg.audit.standing import Standing, standing
+from pytest_prereg.errors import PreregError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.registry.lock import Lock, LockEntry
+    from pytest_prereg.registry.model import Prediction
+
+FINDERS = (of_order, of_history, of_weakening, of_evidence)
+
+FINE, FAILED, UNTOLD = 0, 1, 4
+
+
+class Recorded(msgspec.Struct, kw_only=True, frozen=True):
+    """A verdict as a lock records it."""
+
+    verdict: str
+    reason: str | None = None
+    estimate: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str
+    n: int | None = None
+    series: int | None = None
+
+
+class Audited(msgspec.Struct, kw_only=True, frozen=True):
+    """Where a prediction stands: its order, its standing and its record on both sides of a comparison."""
+
+    id: str
+    order: str | None
+    """``None`` for a withdrawn one that is no longer in the study."""
+    standing: Standing | None
+    base: Recorded | None
+    """In the lock that is compared with; an audit compares with HEAD's."""
+    head: Recorded | None
+    """In the lock as it is."""
+
+
+class Audit(msgspec.Struct, kw_only=True, frozen=True):
+    """What an audit says."""
+
+    study: str
+    predictions: tuple[Audited, ...]
+    findings: tuple[Finding, ...]
+    """The weightiest first."""
+    unproven: tuple[str, ...]
+    """What no history can prove, a sentence each."""
+
+    @property
+    def exit(self) -> int:
+        """0 fine, 1 errors or reviews that nobody has acknowledged, 4 it could not be told."""
+        failing = [one for one in self.findings if one.fails]
+        if not failing:
+            return FINE
+        return UNTOLD if all(one.untold for one in failing) else FAILED
+
+
+def audit_study(state: StudyState) -> Audit:
+    """Audit a study as it is on disk, with all of its history up to HEAD.
+
+    Raises:
+        PreregError: The study can't be judged at all.
+    """
+    found = (one for finder in FINDERS for one in finder(state))
+    return Audit(
+        study=state.study.id,
+        predictions=tuple(_audited(state)),
+        findings=tuple(sorted(acknowledged(_distinct(found), state.lock), key=by_weight)),
+        unproven=tuple(unproven(state)),
+    )
+
+
+def acknowledged(findings: Iterable[Finding], lock: Lock | None) -> list[Finding]:
+    """Return the findings, with the reason for each review that the lock acknowledges; an error stays one."""
+    known = {(one.code, one.id, one.about): one.reason for one in (lock.acknowledged if lock else ())}
+    return [
+        msgspec.structs.replace(one, acknowledged=reason)
+        if one.level is Level.REVIEW
+        and one.acknowledged is None
+        and (reason := known.get((one.code, one.id, one.about))) is not None
+        else one
+        for one in findings
+    ]
+
+
+def _distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """Return each finding once, where two finders come upon the same."""
+    return list(dict.fromkeys(findings))
+
+
+def _audited(state: StudyState) -> Iterable[Audited]:
+    before = state.head_lock.predictions if state.head_lock else {}
+    now = state.lock.predictions if state.lock else {}
+    for name in sorted({*state.study.predictions, *before, *now}):
+        prediction = state.study.predictions.get(name)
+        order = state.orders[name] if prediction is not None else None
+        yield Audited(
+            id=name,
+            order=str(order.grade) if order else None,
+            standing=_standing(state, prediction) if prediction else None,
+            base=_recorded(before.get(name)),
+            head=_recorded(now.get(name)),
+        )
+
+
+def _standing(state: StudyState, prediction: Prediction) -> Standing:
+    with suppress(PreregError):
+        return state.assess(prediction).standing
+    return standing(state.orders[prediction.id], prediction)
+
+
+def _recorded(entry: LockEntry | None) -> Recorded | None:
+    if entry is None or entry.verdict is None:
+        return None
+    return Recorded(
+        verdict=entry.verdict,
+        reason=entry.reason,
+        estimate=entry.estimate,
+        interval=entry.interval,
+        unit=entry.unit,
+        n=entry.n,
+        series=entry.series,
+    )

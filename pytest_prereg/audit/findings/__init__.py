@@ -1,0 +1,1 @@
+"""Finders: each takes a study with its evidence and its history, and yields what it finds."""

@@ -1,0 +1,16 @@
+"""What the evidence and the records say now: gone, stale, left unfinished, not what is quoted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.finding import Finding
+
+
+def of_evidence(state: StudyState) -> Iterator[Finding]:  # noqa: ARG001 - to be written
+    """Nothing yet."""
+    yield from ()
