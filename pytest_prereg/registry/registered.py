@@ -19,6 +19,8 @@ _PART = re.compile(
     rf"^\[(?:\[predictions\.{_NAME}\.amendment\]|predictions\.{_NAME}\.withdrawal)\]$", re.MULTILINE
 )
 _ANY = re.compile(r"""^[\s\["']*predictions""", re.MULTILINE)
+_MENTIONS_STUDY = re.compile(r"study|\\[uUx]")
+"""In every text with a key ``study``, which may be written with escapes."""
 
 
 class Registered(msgspec.Struct, kw_only=True, frozen=True):
@@ -33,6 +35,8 @@ def registered(data: bytes) -> Registered | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
+        return None
+    if not _MENTIONS_STUDY.search(text):  # of a package manager: large, and changed all the time
         return None
     return _scanned(text) or _parsed(text)
 

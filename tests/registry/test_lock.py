@@ -298,6 +298,7 @@ class TestRegistered:
             TEXT.replace('reason = "gone"', f'reason = """\n[predictions.z]\ndigest = "{ONE}"\n"""'),
             TEXT.replace("[predictions.b]", '[predictions."\\u0062"]'),
             TEXT.replace('study = "s"', 'study = "\\u0073"'),
+            TEXT.replace('study = "s"', '"\\u0073tudy" = "s"'),
             f'version = 1\nstudy = "s"\npredictions.a.digest = "{ONE}"\n',
             f'version = 1\nstudy = "s"\n[predictions]\na = {{ digest = "{ONE}" }}\n',
             f'study = "s"\n[predictions.a]\n  digest = "{ONE}"\n[predictions.b]\ndigest = "{TWO}"\n',
