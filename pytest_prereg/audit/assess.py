@@ -215,10 +215,10 @@ class StudyState:
         """What the history says of the study and of all of its evidence that is here."""
         known = [file for files in self.files.values() for file in files if file.header is not None]
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
-        blobs = {self._blob(file) for file in known}
+        blobs = {self.blob(file) for file in known}
         return Past.read(self.repository, self.study.id, blobs, heads)
 
-    def _blob(self, file: SessionFile) -> str:
+    def blob(self, file: SessionFile) -> str:
         """Name that git has, or would have, for a file of evidence as it is on disk."""
         if file.path not in self._blobs:
             algorithm = self.repository.algorithm if self.repository else "sha1"
@@ -378,7 +378,7 @@ class StudyState:
         """What git has to be asked about one session file."""
         return EvidenceRef(
             path=file.path,
-            blob=self._blob(file),
+            blob=self.blob(file),
             head=header.head,
             origin=header.origin,
             bound=header.predictions.get(prediction.id),
