@@ -105,8 +105,8 @@ class Importer:
     def close(self, mark: int) -> None:
         """Ends with ``main`` at a commit."""
         self.write(f"reset refs/heads/main\nfrom :{mark}\n\n")
-        self.process.stdin.close()
-        assert self.process.wait() == 0
+        self.process.communicate()
+        assert self.process.returncode == 0
 
     def data(self, content: bytes) -> None:
         self.write(f"data {len(content)}\n")
