@@ -46,4 +46,4 @@ def test_a_study_that_does_not_fit_into_so_few_commits_is_refused(
 ):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     with pytest.raises(ValueError, match="too few"):
-        importlib.import_module("audit_repository").build(tmp_path, 20, PREDICTIONS)
+        importlib.import_module("audit_repository").build(tmp_path, PREDICTIONS, PREDICTIONS)
