@@ -108,7 +108,8 @@ def grade_all(
 def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
     """The order, with the evidence of the prediction's experiments that was committed and is gone."""
     experiments = study.predictions[name].experiments if name in study.predictions else ()
-    gone = [each for each in past.vanished if each.experiment in experiments]
+    vanished = [each for each in past.vanished if each.origin != "pilot"]
+    gone = [each for each in vanished if each.experiment in experiments]
     if not gone:
         return order
     removed = tuple(f"{each.path} ({_short(each.commit)})" for each in gone)

@@ -45,6 +45,8 @@ class Vanished(msgspec.Struct, kw_only=True, frozen=True):
     path: str
     commit: str
     experiment: str
+    origin: str
+    """As its header says; a ``pilot`` could never have decided anything."""
 
 
 class NoPast(msgspec.Struct, kw_only=True, frozen=True):
@@ -171,16 +173,16 @@ class Past:
     def _vanished_from(
         self, path: str, commit: str, text: bytes | None, now: bytes | None
     ) -> Vanished | None:
-        """``text`` as vanished, unless it has only grown, or could never have counted for this study."""
+        """``text`` as vanished, unless it has only grown, or is of another study."""
         if text is None or (now is not None and now.startswith(text)):
             return None
         try:
             header = msgspec.json.decode(text.partition(b"\n")[0], type=Header)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
-        if header.study != self.study or header.origin == "pilot":
+        if header.study != self.study:
             return None
-        return Vanished(path=path, commit=commit, experiment=header.experiment)
+        return Vanished(path=path, commit=commit, experiment=header.experiment, origin=header.origin)
 
     def _introduction(self, commit: Commit) -> Introduction:
         cut = commit.id in self.repository.shallow
