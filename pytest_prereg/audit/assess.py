@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
+from pytest_prereg.audit.chronicle import Chronicle, chronicle
 from pytest_prereg.audit.committed import check_committed, committed_lock
 from pytest_prereg.audit.deciding import Basis, lacking
 from pytest_prereg.audit.dependencies import in_order, rests_on
@@ -78,7 +79,7 @@ class StudyState:
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
         self.bound_by_evidence = bound_by(self.files)
-        for derived in ("amended", "family", "orders", "past"):
+        for derived in ("amended", "chronicle", "family", "orders", "past"):
             self.__dict__.pop(derived, None)
         self._apply()
 
@@ -217,6 +218,12 @@ class StudyState:
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
         blobs = {self.blob(file) for file in known}
         return Past.read(self.repository, self.study.id, blobs, heads)
+
+    @cached_property
+    def chronicle(self) -> Chronicle:
+        """Every version of the lock that led to HEAD, and to what is on disk."""
+        place = self.repository.relative(self.study.lock_path) if self.repository else None
+        return chronicle(self.past, self.lock, place)
 
     def blob(self, file: SessionFile) -> str:
         """Name that git has, or would have, for a file of evidence as it is on disk."""

@@ -193,6 +193,23 @@ class Repository:
         raw = self._git("diff-tree", *shown, "--", *patterns, feed=commits)
         yield from _commits(raw)
 
+    def lineage(self, paths: Iterable[str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
+        """Every commit on HEAD's ancestry with its parents, parents first.
+
+        With ``paths`` only those commits in which one of these files is not as a parent has it, merges too.
+        """
+        chosen = [] if paths is None else ["--full-history"]
+        places = [] if paths is None else [f":(literal){path}" for path in paths]
+        if paths is not None and not places:
+            return []
+        listed = self._git(
+            "rev-list", "--topo-order", "--reverse", "--format=%H %P", *chosen, "HEAD", "--", *places
+        )
+        lines = (
+            line.split() for line in listed.decode("ascii").splitlines() if not line.startswith("commit ")
+        )
+        return [(commit, tuple(parents)) for commit, *parents in lines]
+
     def _git(self, *arguments: str, feed: bytes = b"") -> bytes:
         done = _run(self.root, arguments, feed)
         if done.returncode:
