@@ -4,6 +4,7 @@ PreregError
 ├── StudyError       the prediction file, its experiments or its lock are wrong
 ├── EvidenceError    evidence is unreadable, altered, or does not fit the study
 ├── HistoryError     git could not tell
+├── AnchorError      a time-stamp can't be had, or can't be verified
 ├── JudgeError       a recorded value that no verdict can be built on
 ├── MeasureError     nothing could be launched
 └── UsageError       a command or option that makes no sense as typed
@@ -58,6 +59,10 @@ class EvidenceError(PreregError):
 
 class HistoryError(PreregError):
     """Git could not tell."""
+
+
+class AnchorError(PreregError):
+    """A time-stamp can't be had, or can't be verified."""
 
 
 class JudgeError(PreregError):

@@ -39,14 +39,18 @@ PYTEST_LAYER = frozenset(
 OUTERMOST = PYTEST_LAYER | {"registration", "permission", "cli", "__main__"}
 FOR_ALL = frozenset({"errors", "hookspecs"})
 
-HEAVY = frozenset({"markdown_it", "numpy", "scipy", "pint", "torch", "transformers"})
+HEAVY = frozenset(
+    {"cryptography", "markdown_it", "numpy", "pint", "rfc3161_client", "scipy", "torch", "transformers"}
+)
 """Never loaded by merely importing a module of the package, workloads apart."""
 
 HOME = {
+    "cryptography": "audit/time_stamps.py",
     "markdown_it": "audit/markdown.py",
     "numpy": "judge/",
     "scipy": "judge/",
     "pint": "registry/dimensions.py",
+    "rfc3161_client": "audit/time_stamps.py",
 }
 """The one place that may use it; workloads may use anything."""
 

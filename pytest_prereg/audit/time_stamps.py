@@ -1,0 +1,207 @@
+"""RFC 3161 time-stamps, asked for and checked without a network; the one place that knows their library.
+
+What an authority signs is: these bytes, known by their SHA-256, existed at this time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_prereg.errors import AnchorError, Problem
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable, Iterator
+
+    from cryptography.x509 import Certificate
+    from rfc3161_client import TimeStampResponse
+
+EXTRA = "pip install 'pytest-prereg[anchor]'"
+
+_SHA256 = "2.16.840.1.101.3.4.2.1"
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_GRANTED = 0
+
+
+class Query(msgspec.Struct, kw_only=True, frozen=True):
+    """A question to an authority."""
+
+    body: bytes
+    """DER, to be sent as ``application/timestamp-query``."""
+    digest: str
+    """SHA-256 of what the time-stamp shall be over, in hex."""
+    nonce: int
+    """Comes back in the answer, which so can't be an old one."""
+
+
+class Stamp(msgspec.Struct, kw_only=True, frozen=True):
+    """What an answer states; only with :func:`verify` is it known to be signed by anybody."""
+
+    digest: str
+    """SHA-256 of what it is over, in hex."""
+    at: dt.datetime
+    authority: str
+    """By the certificate that signed."""
+    nonce: int | None
+
+
+def query(data: bytes) -> Query:
+    """Return a question for a time-stamp over ``data``, which itself is not sent.
+
+    Raises:
+        AnchorError: The library is not installed (PR153).
+    """
+    library = _library()
+    builder = library.TimestampRequestBuilder().data(data).hash_algorithm(library.HashAlgorithm.SHA256)
+    asked = builder.nonce(nonce=True).cert_request(cert_request=True).build()
+    assert asked.nonce is not None
+    return Query(body=asked.as_bytes(), digest=hashlib.sha256(data).hexdigest(), nonce=asked.nonce)
+
+
+def read(answer: bytes) -> Stamp:
+    """Return what an authority's answer states.
+
+    Raises:
+        AnchorError: It is no time-stamp, or not one over a SHA-256; or the library is not installed (PR153).
+    """
+    found = _decoded(answer)
+    if found.status != _GRANTED:
+        said = _printable("; ".join(found.status_string))
+        raise _refused(f"the authority granted no time-stamp{said and f': {said}'}")
+    try:
+        info = found.tst_info
+        imprint = info.message_imprint
+        algorithm = imprint.hash_algorithm.dotted_string
+        stamp = Stamp(
+            digest=imprint.message.hex(), at=info.gen_time, authority=_authority(found), nonce=info.nonce
+        )
+    except (ValueError, TypeError) as error:
+        raise _refused(f"the time-stamp can't be read: {error}") from error
+    if algorithm != _SHA256:
+        raise _refused(f'the time-stamp is over a digest of kind "{algorithm}", and not over a SHA-256')
+    return stamp
+
+
+def verify(answer: bytes, roots: Iterable[Certificate]) -> Stamp:
+    """Return what an answer states, once that is known to be signed by an authority below one of the roots.
+
+    Its certificates have to be valid, and for time-stamps, at the time that it states.
+
+    Raises:
+        AnchorError: As :func:`read`, or the signature does not hold (PR153).
+    """
+    stamp = read(answer)
+    library = _library()
+    verifier = library.VerifierBuilder(roots=list(roots)).build()
+    try:
+        verifier.verify(_decoded(answer), bytes.fromhex(stamp.digest))
+    except (library.VerificationError, ValueError, TypeError) as error:
+        said = str(error).removeprefix("Error while verifying certificates: ")
+        message = f"nobody trusted here signed it as {stamp.authority}: {_printable(said)}"
+        advice = "Whoever trusts another authority names its root certificate: --anchor-roots FILE"
+        raise _refused(message, advice) from error
+    return stamp
+
+
+def roots_of(path: Path | None) -> list[Certificate]:
+    """Return the certificates that signatures have to lead to: those of a PEM file, or of the system.
+
+    Raises:
+        AnchorError: There are none, or the file can't be read, or the library is not installed (PR153).
+    """
+    _library()
+    if path is None:
+        roots = list(_readable(_system()))
+        advice = "Name the root certificates that you trust: --anchor-roots FILE"
+        problem = Problem(code="PR153", message="this system trusts no certificates", advice=advice)
+    else:
+        roots = _from_file(path)
+        problem = Problem(code="PR153", message="there is no certificate in PEM form here", path=str(path))
+    if not roots:
+        raise AnchorError(problem)
+    return roots
+
+
+def _from_file(path: Path) -> list[Certificate]:
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
+
+    try:
+        return [load_pem_x509_certificate(each) for each in _PEM.findall(path.read_bytes())]
+    except OSError as error:
+        message = f"the certificates can't be read: {error.strerror}"
+        raise AnchorError(Problem(code="PR153", message=message, path=str(path))) from error
+    except ValueError as error:
+        message = f"one of the certificates can't be read: {error}"
+        raise AnchorError(Problem(code="PR153", message=message, path=str(path))) from error
+
+
+def _system() -> Iterator[bytes]:
+    """Yield the certificates that the system trusts, in PEM form."""
+    places = ssl.get_default_verify_paths()
+    files = [Path(places.cafile)] if places.cafile else []
+    folder = Path(places.capath) if places.capath else None
+    for path in files or (sorted(folder.glob("*.0")) if folder else []):
+        with contextlib.suppress(OSError):
+            yield from _PEM.findall(path.read_bytes())
+
+
+def _readable(several: Iterable[bytes]) -> Iterator[Certificate]:
+    """Yield certificates without those that are too odd to be read, which stand for nobody then."""
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
+
+    for each in dict.fromkeys(several):
+        with contextlib.suppress(ValueError):
+            yield load_pem_x509_certificate(each)
+
+
+def _decoded(answer: bytes) -> TimeStampResponse:
+    library = _library()
+    try:
+        return library.decode_timestamp_response(answer)  # type: ignore[no-any-return]
+    except (ValueError, TypeError) as error:
+        raise _refused("it is no RFC 3161 time-stamp") from error
+
+
+def _authority(found: TimeStampResponse) -> str:
+    """The name in the certificate that signed; what an answer calls its authority, anybody may write."""
+    from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415
+
+    signed = found.signed_data
+    signers = {(one.issuer.rfc4514_string(), one.serial_number) for one in signed.signer_infos}
+    for each in map(load_der_x509_certificate, signed.certificates):
+        if (each.issuer.rfc4514_string(), each.serial_number) in signers:
+            common = each.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            name = common[0].value if common else each.subject.rfc4514_string()
+            return f'"{_printable(str(name))}"'
+    return "somebody whose certificate is not there"
+
+
+def _printable(text: str) -> str:
+    """Text that others wrote, fit for a line of a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:200]
+
+
+def _refused(message: str, advice: str | None = None) -> AnchorError:
+    return AnchorError(Problem(code="PR153", message=message, advice=advice))
+
+
+def _library() -> Any:
+    """The optional library, loaded when it is used.
+
+    Raises:
+        AnchorError: It is not installed (PR153).
+    """
+    try:
+        import rfc3161_client  # noqa: PLC0415
+    except ImportError:
+        message = "time-stamps need a library that is not installed"
+        raise AnchorError(Problem(code="PR153", message=message, advice=EXTRA)) from None
+    return rfc3161_client
