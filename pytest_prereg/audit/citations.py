@@ -65,6 +65,13 @@ class Page(msgspec.Struct, kw_only=True, frozen=True):
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...]
     """What can't be written: no citation, or of something that can't be quoted."""
+    references: tuple[tuple[int, str], ...] = ()
+    """Every line on which something is cited, and what."""
+
+    def cited_on(self, line: int | None) -> str:
+        """Return the prediction that is cited on a line; empty where there is none, or several are."""
+        found = {_prediction(reference) for at, reference in self.references if at == line}
+        return found.pop() if len(found) == 1 else ""
 
     @property
     def complaints(self) -> list[Problem]:
@@ -112,7 +119,16 @@ def page_of(path: Path, text: str, figures: Figures, neighbours: Neighbours) -> 
         in_code=marks.in_code,
         changes=tuple(changes),
         problems=tuple(sorted(problems, key=lambda problem: problem.line or 0)),
+        references=tuple((mark.line, mark.reference) for mark in marks.found),
     )
+
+
+def _prediction(reference: str) -> str:
+    """Return the id of what is cited; empty for a total, and for what cites nothing."""
+    with contextlib.suppress(RefusedError):
+        found = parse_reference(reference)
+        return "" if found.is_total else found.id
+    return ""
 
 
 def _held(mark: Mark, text: str, figures: Figures, neighbours: Neighbours) -> Change | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Prediction
 
+EARLIER_SUBJECT = "earlier subject"
+"""What was measured is no longer what it was."""
+
 
 def of_series(
     arms: Collection[str],
@@ -46,7 +49,7 @@ def of_series(
         "abandoned series": bool(left),
         "earlier data": any(one.complete for one in earlier),
         "earlier code": deciding.source is not None and deciding.source != source,
-        "earlier subject": deciding.subject is not None and deciding.subject != subject,
+        EARLIER_SUBJECT: deciding.subject is not None and deciding.subject != subject,
     }
     return [remark for remark, holds in remarks.items() if holds]
 
