@@ -1,0 +1,198 @@
+"""A study as it was at a commit, from git's objects alone: no file of the work tree is read or touched.
+
+Only what loading needs is written to a temporary folder, the prediction file and the modules that its
+experiments may be declared in; these are looked at by their syntax trees, and nothing is imported.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pytest_prereg.audit.changes import Revision
+from pytest_prereg.errors import PreregError
+from pytest_prereg.registry.digest import registration_digest
+from pytest_prereg.registry.load import load_study
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.sources import DEFAULT_FOLDER
+from pytest_prereg.registry.tables import StudyTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_prereg.audit.git import Repository
+    from pytest_prereg.registry.model import Experiment, Study
+
+_TOML, _LOCK, _MODULE = ".toml", ".lock", ".py"
+_EVIDENCE: str = StudyTable(id="x").evidence
+
+
+class NoRevision(msgspec.Struct, kw_only=True, frozen=True):
+    """A study, or a prediction of it, as it was can't be had any more, and why."""
+
+    why: str
+    """One sentence, for people."""
+
+
+def study_at(repository: Repository, commit: str, study: str, hint: str | None) -> Study | NoRevision:
+    """Return a study as a commit has it, or why that can't be had.
+
+    Experiments that are declared through symbolic links, or in a submodule, are not found.
+
+    Args:
+        repository: Where to look.
+        commit: Its object name.
+        study: The study's id.
+        hint: Where its prediction file may be, from the root of the repository; else it is looked for.
+    """
+    found = _prediction_file(repository, commit, study, hint)
+    if found is None:
+        return NoRevision(why=f"no prediction file of study {quoted(study)} is there")
+    place, text, table = found
+    files = {place: text, **_modules(repository, commit, place, table)}
+    with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
+        root = Path(folder).resolve()
+        _write(root, files)
+        try:
+            return _moved(load_study(root / place), root, repository.root)
+        except PreregError as error:
+            return NoRevision(why=f"it no longer loads: {error.problems[0].message}")
+        except OSError as error:
+            return NoRevision(why=f"its files can't be written anew: {error.strerror}")
+
+
+class Revisions:
+    """A study's earlier versions; each is loaded once, when it is asked for."""
+
+    def __init__(self, repository: Repository, study: str, hint: str | None) -> None:
+        self.repository = repository
+        self.study = study
+        self.hint = hint
+        self._loaded: dict[str, Study | NoRevision] = {}
+        self._digests: dict[tuple[str, str], str] = {}
+
+    def at(self, commit: str) -> Study | NoRevision:
+        """Return the study as a commit has it, as :func:`study_at` does."""
+        if commit not in self._loaded:
+            self._loaded[commit] = study_at(self.repository, commit, self.study, self.hint)
+        return self._loaded[commit]
+
+    def registered(self, commits: Iterable[str], prediction: str, digest: str) -> Revision | NoRevision:
+        """Return a prediction as a digest registers it, from the first of some commits whose text it is of.
+
+        A lock may be committed before its text, after it, or beside another one: that the lock of a commit
+        has the digest does not say that its prediction file does.
+        """
+        missing = NoRevision(why="no commit has it")
+        for commit in dict.fromkeys(commits):
+            study = self.at(commit)
+            if isinstance(study, NoRevision):
+                missing = study
+            elif self._digest(commit, study, prediction) == digest:
+                return Revision(study=study, prediction=study.predictions[prediction])
+            else:
+                missing = NoRevision(why="the text committed beside the lock is not what that registers")
+        return missing
+
+    def _digest(self, commit: str, study: Study, prediction: str) -> str | None:
+        if prediction not in study.predictions:
+            return None
+        key = commit, prediction
+        if key not in self._digests:
+            self._digests[key] = registration_digest(study, study.predictions[prediction])
+        return self._digests[key]
+
+
+_Found = tuple[str, bytes, dict[str, Any]]
+"""Where a prediction file is, its text, and what that says."""
+
+
+def _prediction_file(repository: Repository, commit: str, study: str, hint: str | None) -> _Found | None:
+    if hint is not None and (found := _of_study(repository, commit, study, [hint])):
+        return found
+    places = set(repository.files_at(commit))
+    beside = sorted(place for place in places if place.endswith(_TOML) and _locked(place) in places)
+    return _of_study(repository, commit, study, beside)
+
+
+def _locked(place: str) -> str:
+    return place.removesuffix(_TOML) + _LOCK
+
+
+def _of_study(repository: Repository, commit: str, study: str, places: Sequence[str]) -> _Found | None:
+    """Return the first of some files that is one of the study's."""
+    texts = repository.contents(f"{commit}:{place}" for place in places)
+    for place, text in zip(places, texts, strict=True):
+        table = _table(text)
+        head = table.get("study")
+        if text is not None and isinstance(head, dict) and head.get("id") == study:
+            return place, text, table
+    return None
+
+
+def _table(text: bytes | None) -> dict[str, Any]:
+    """Return what a TOML file says; nothing where it is none."""
+    try:
+        return tomllib.loads((text or b"").decode("utf-8"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _modules(repository: Repository, commit: str, place: str, table: dict[str, Any]) -> dict[str, bytes]:
+    """Return the modules that a study's experiments may be declared in, by path."""
+    experiments = table.get("experiments")
+    tables = experiments.values() if isinstance(experiments, dict) else ()
+    if not any(isinstance(one, dict) and "fixture" in one for one in tables):
+        return {}
+    folder = posixpath.dirname(place)
+    head = table["study"]
+    roots = set(_roots(folder, head.get("experiments", [DEFAULT_FOLDER])))
+    folders = tuple(root for root in roots if root.endswith("/") or not root)
+    evidence = f"{posixpath.normpath(posixpath.join(folder, str(head.get('evidence', _EVIDENCE))))}/"
+    paths = [
+        path
+        for path in repository.files_at(commit)
+        if path in roots
+        or (path.endswith(_MODULE) and path.startswith(folders) and not path.startswith(evidence))
+    ]
+    texts = repository.contents(f"{commit}:{path}" for path in paths)
+    return {path: text for path, text in zip(paths, texts, strict=True) if text is not None}
+
+
+def _roots(folder: str, entries: object) -> Iterator[str]:
+    """Yield the files, and beginnings of paths, that entries of ``[study].experiments`` may mean."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, str):
+            dotted = posixpath.join(folder, *entry.split("."))
+            places = (posixpath.join(folder, entry), dotted)
+            yield f"{dotted}{_MODULE}"
+            for place in map(posixpath.normpath, places):
+                yield from (f"{place}/", place) if place != "." else ("",)
+
+
+def _write(root: Path, files: dict[str, bytes]) -> None:
+    """Write files below a folder; one whose path would lead out of it is none of a repository's."""
+    for place, text in files.items():
+        path = root / place
+        if ".." not in path.parts and path.is_relative_to(root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+
+
+def _moved(study: Study, root: Path, to: Path) -> Study:
+    """Return a study as if it had been loaded from the work tree, where its files may not be any more."""
+    experiments = {name: _with_source(one, root, to) for name, one in study.experiments.items()}
+    return replace(study, path=to / study.path.relative_to(root), experiments=experiments)
+
+
+def _with_source(experiment: Experiment, root: Path, to: Path) -> Experiment:
+    source = experiment.source
+    if source is None or source.path is None:
+        return experiment
+    return replace(experiment, source=replace(source, path=to / source.path.relative_to(root)))
