@@ -6,6 +6,7 @@ What an authority signs is: these bytes, known by their SHA-256, existed at this
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import hashlib
 import re
 import ssl
@@ -17,7 +18,6 @@ import msgspec
 from pytest_prereg.errors import AnchorError, Problem
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterable, Iterator
 
     from cryptography.x509 import Certificate
@@ -164,7 +164,7 @@ def _readable(several: Iterable[bytes]) -> Iterator[Certificate]:
 def _decoded(answer: bytes) -> TimeStampResponse:
     library = _library()
     try:
-        return library.decode_timestamp_response(answer)  # type: ignore[no-any-return]
+        return library.decode_timestamp_response(answer)
     except (ValueError, TypeError) as error:
         raise _refused("it is no RFC 3161 time-stamp") from error
 
