@@ -64,6 +64,8 @@ class StudyState:
         self._order = in_order(study.predictions, self._below)
         self._files_digested: dict[tuple[Digest, str], str | None] = {}
         self._terms: dict[str, Terms] = {}
+        self.anchor_roots: Path | None = None
+        """Root certificates (PEM) that anchors have to lead to; those that the system trusts without it."""
         self.is_supposed = False
         """Whether its lock is not the one on disk: then what that records is not held against it."""
         self.reread()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.finding import Finding, Level, by_weight
+from pytest_prereg.audit.findings.anchors import of_anchors
 from pytest_prereg.audit.findings.evidence import of_evidence
 from pytest_prereg.audit.findings.history import of_history
 from pytest_prereg.audit.findings.order import of_order
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import Lock, LockEntry
     from pytest_prereg.registry.model import Prediction
 
-FINDERS = (of_order, of_history, of_weakening, of_evidence)
+FINDERS = (of_order, of_history, of_weakening, of_evidence, of_anchors)
 
 FINE, FAILED, UNTOLD = 0, 1, 4
 
