@@ -1,0 +1,142 @@
+"""Data of an experiment that were there before a prediction of it was registered: PR216.
+
+Pilots, explorations and series of other claims alike: who registers after them has seen what comes out. That
+is no fault where ``data-seen`` says so; with ``"none"``, which is what it says unless written, a person has
+to look. What is told anyway is left out: data that decide it are graded by their order, data for the
+prediction as it once was are told as amended, and those of the one that it ``follows`` are what it follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.audit.findings.places import place_of
+from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.recorded import short
+from pytest_prereg.audit.standing import read_arms
+from pytest_prereg.judge.findings import plural
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.relations import predecessor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.past import Introduction
+    from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.evidence.model import Header
+    from pytest_prereg.registry.model import Prediction
+
+_SHOWN = 3
+"""So many files are named."""
+
+
+class _Earlier(NamedTuple):
+    """A session with data of an experiment that a prediction reads, and that was not measured for it."""
+
+    file: SessionFile
+    came_first: bool | None
+    """Before the prediction was registered as it is; ``None`` where nothing tells."""
+
+
+def early(state: StudyState) -> Iterator[Finding]:
+    """Yield a review for each prediction with ``data-seen = "none"`` and data that were there before it."""
+    for prediction in _unseen(state):
+        first = [one.file for one in _earlier(state, prediction) if one.came_first]
+        for experiment, files in groupby(first, key=lambda file: file.path.parent.name):
+            yield _finding(state, prediction, experiment, list(files))
+
+
+def untold(state: StudyState) -> int:
+    """Return how many sessions may be earlier than a prediction that says that no data were seen."""
+    every = (one for prediction in _unseen(state) for one in _earlier(state, prediction))
+    return len({one.file.name for one in every if one.came_first is None})
+
+
+def _unseen(state: StudyState) -> Iterator[Prediction]:
+    """Registered predictions that claim that no data were seen; a conjunction leaves that to its members."""
+    for prediction in state.study.predictions.values():
+        entry = state.entry(prediction)
+        if entry is None or entry.withdrawal is not None or prediction.members:
+            continue
+        if prediction.table.data_seen == "none":
+            yield prediction
+
+
+def _earlier(state: StudyState, prediction: Prediction) -> Iterator[_Earlier]:
+    if not isinstance(state.past, Past):
+        return
+    known = _known_anyway(state, prediction)
+    deciding = {name for one in (state.bases[prediction.id] or {}).values() for name in one.sessions}
+    for experiment in prediction.experiments:
+        arms = read_arms(state.study, prediction, experiment)
+        for file in state.files[experiment]:
+            header = file.header
+            if header is None or file.path.name in deciding or not known.isdisjoint(header.predictions):
+                continue
+            if any(one.values and one.arm in arms for one in file.attempts):
+                yield _Earlier(file, _came_first(state, state.past, prediction, file, header))
+
+
+def _known_anyway(state: StudyState, prediction: Prediction) -> set[str]:
+    """The prediction itself and all that it follows."""
+    known = {prediction.id}
+    before = predecessor(prediction, state.study.predictions)
+    while before is not None and before not in known:
+        known.add(before)
+        before = predecessor(state.study.predictions[before], state.study.predictions)
+    return known
+
+
+def _came_first(
+    state: StudyState, past: Past, prediction: Prediction, file: SessionFile, header: Header
+) -> bool | None:
+    """Whether a session was there before its experiment's prediction was registered as it is now.
+
+    Its own header tells, as long as no commit contradicts it: where the commit that it names is not here,
+    only those that came after the registration's can be told from those that may have been there before.
+    """
+    digest = state.digests[prediction.id]
+    is_bound = header.head in past.here
+    if is_bound and header.head and digest not in past.registered(header.head, prediction.id):
+        return True
+    came = past.introductions.get(state.blob(file), ())
+    if any(_is_before(past, each, prediction.id, digest, is_bound=is_bound) for each in came):
+        return True
+    return False if is_bound else None
+
+
+def _is_before(past: Past, each: Introduction, prediction: str, digest: str, *, is_bound: bool) -> bool:
+    """Whether a commit that brought a session in had no registration before it."""
+    if each.cut or any(digest in past.registered(parent, prediction) for parent in each.parents):
+        return False
+    return not is_bound or digest not in past.registered(each.commit, prediction)
+
+
+def _finding(state: StudyState, prediction: Prediction, experiment: str, files: list[SessionFile]) -> Finding:
+    names = [file.name for file in files]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    path, line = place_of(state, prediction.id)
+    return Finding(
+        code="PR216",
+        id=prediction.id,
+        level=Level.REVIEW,
+        message=f"{quoted(prediction.id)} was registered when {plural(len(files), 'session')} of "
+        f'"{experiment}" had data already, though data-seen is "none": {", ".join(names[:_SHOWN])}{more}',
+        path=path,
+        line=line,
+        advice='Say what was known: data-seen = "pilot", and amend. Or that it tells nothing of this: '
+        f"pytest-prereg acknowledge PR216 {prediction.id} --reason '…'",
+        about=f"{short(state.digests[prediction.id])} {_named(names)}",
+    )
+
+
+def _named(names: list[str]) -> str:
+    """The files, in one word: of several how many, and which, as a digest."""
+    if len(names) == 1:
+        return names[0]
+    digest = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+    return f"{len(names)} sessions {digest[:8]}"

@@ -1,0 +1,83 @@
+"""Series that were begun and not brought to an end, and sessions that never ended: PR213.
+
+A person has to look at what was left for good. What is still open is a notice, as the same command goes on
+with it. So is what was lost on the way to a complete series: the judge counts it, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.audit.findings.places import place_of
+from pytest_prereg.audit.series_states import series_states
+from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.judge.findings import plural
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.series_states import SeriesState
+    from pytest_prereg.evidence.files import SessionFile
+
+
+def unfinished(state: StudyState) -> Iterator[Finding]:
+    """Yield what became of each series that is not complete, and of sessions of one that is."""
+    for experiment in state.study.experiments:
+        if not state.files[experiment]:
+            continue
+        for told in series_states(state, experiment):
+            yield from _of_series(state, experiment, told)
+
+
+def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterator[Finding]:
+    files = _sessions(state, experiment, told.number)
+    lost = sum(one.outcome is Outcome.LOST for file in files for one in file.attempts)
+    killed = sum(file.footer is None for file in files)
+    never = f"; {plural(killed, 'session')} of it never ended" if killed and lost else ""
+    name = f"{experiment}/{told.number}"
+    done = f"{told.repeats} of {told.planned}" if told.planned is not None else f"{told.repeats}"
+    if told.state == "abandoned":
+        level = Level.REVIEW if _was_anything_run(files) else Level.NOTICE
+        message = f"series {quoted(name)} was abandoned after {done} repeats: {told.why}{never}"
+        yield _finding(state, experiment, name, level, message)
+    elif told.state == "open":
+        message = f"series {quoted(name)} is open, with {done} repeats{never}"
+        yield _finding(state, experiment, name, Level.NOTICE, message)
+    elif told.state == "complete" and never:
+        again = f"{plural(lost, 'attempt')} lost and run again"
+        message = f"series {quoted(name)} is complete, with {again}{never}"
+        yield _finding(state, experiment, name, Level.NOTICE, message)
+
+
+def _sessions(state: StudyState, experiment: str, number: int) -> list[SessionFile]:
+    return [
+        file
+        for file in state.files[experiment]
+        if file.header is not None and file.header.origin != "pilot" and file.header.series == number
+    ]
+
+
+def _was_anything_run(files: list[SessionFile]) -> bool:
+    """Whether there was a repeat that its author could have disliked: one that was not lost to a fault."""
+    return any(one.outcome is not Outcome.INFRASTRUCTURE for file in files for one in file.attempts)
+
+
+def _finding(state: StudyState, experiment: str, name: str, level: Level, message: str) -> Finding:
+    path, line = place_of(state, experiment)
+    advice = {
+        Level.REVIEW: "Its repeats stay, and are never judged. Say what happened: "
+        f"pytest-prereg acknowledge PR213 {experiment} --reason '…'",
+    }
+    return Finding(
+        code="PR213",
+        id=experiment,
+        level=level,
+        message=message,
+        path=path,
+        line=line,
+        advice=advice.get(level),
+        about=name,
+    )
