@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
+from pytest_prereg.report.findings.rendering import FORMATS, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -165,14 +166,47 @@ def _width() -> int:
 
 
 @main.command(short_help="Write an example study here.")
-def init() -> None:
+@click.option(
+    "--merge-driver", is_flag=True, help="Write no study: have git merge locks by prediction in this clone."
+)
+def init(*, merge_driver: bool) -> None:
     """Write an example study here: predictions.toml, an experiment, the schema for editors."""
     from pytest_prereg.registry.starter import write_starter  # noqa: PLC0415
 
+    if merge_driver:
+        _set_up_merge_driver()
+        return
     written = write_starter(Path())
     say(f"wrote {', '.join(map(str, written))}")
     say("try it:    pytest-prereg try sorting")
     say("register:  pytest-prereg lock")
+    say("merging:   pytest-prereg init --merge-driver, once in each clone")
+
+
+def _set_up_merge_driver() -> None:
+    from pytest_prereg.audit.merge_driver import set_up  # noqa: PLC0415
+
+    for line in set_up(Path()):
+        say(line)
+
+
+@main.command(name="merge-lock", short_help="Merge a lock by prediction, for git.")
+@click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
+@click.argument("ours", metavar="OURS", type=click.Path(path_type=Path))
+@click.argument("theirs", metavar="THEIRS", type=click.Path(path_type=Path))
+@click.argument("name", metavar="[PATH]", required=False)
+def merge_lock(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
+    """Merge THEIRS into OURS as git's merge driver (%O %A %B %P): exit 1 leaves conflicts between markers.
+
+    pytest-prereg init --merge-driver has git call it.
+    """
+    from pytest_prereg.registry.merged_files import merge_files  # noqa: PLC0415
+
+    outcome = merge_files(base, ours, theirs, name or str(ours))
+    tell(outcome.problems)
+    for remark in outcome.remarks:
+        click.echo(remark, err=True)
+    raise SystemExit(outcome.status)
 
 
 @main.command(short_help="Register what is new.")
@@ -534,3 +568,59 @@ def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
         say(line)
     if problems:
         raise SystemExit(_EXIT_ERRORS)
+
+
+@main.command(short_help="Say what history, evidence and lock show, and what they can't.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="terminal",
+    show_default=True,
+    help="How to say it.",
+)
+@click.option("--all", "every", is_flag=True, help="Show each notice by itself; in a terminal alone.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@study_option
+def audit(*, form: Format, every: bool, output: Path | None, file: Path | None) -> None:
+    """Say all that history, evidence and lock show of a study, and what can't be proven.
+
+    Nothing is run or changed. Exit status: 0 fine, 1 errors or open reviews, 4 it could not be told.
+    """
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.auditing import audit_study  # noqa: PLC0415
+    from pytest_prereg.report.columns import can_draw  # noqa: PLC0415
+    from pytest_prereg.report.findings.rendering import rendered  # noqa: PLC0415
+    from pytest_prereg.report.findings.reported import reported_audit  # noqa: PLC0415
+    from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    found = reported_audit(audit_study(state), state)
+    unicode = output is not None or can_draw(sys.stdout.encoding)
+    text = rendered(found, form, width=_width(), every=every, unicode=unicode)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_bytes(text)
+        say(result(found))
+    if found.exit:
+        raise SystemExit(found.exit)
+
+
+@main.command(short_help="Say why what an audit found may stand.")
+@click.argument("code", metavar="CODE")
+@click.argument("name", metavar="ID")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def acknowledge(code: str, name: str, reason: str, file: Path | None) -> None:
+    """Acknowledge each open review of this CODE and ID that an audit finds now, and none that comes later."""
+    from pytest_prereg.audit.acknowledging import acknowledge as acknowledged  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.registry.lock import write_lock  # noqa: PLC0415
+    from pytest_prereg.report.findings.acknowledged import acknowledged_lines  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    lock, findings = acknowledged(state, code, name, reason)
+    write_lock(state.study.lock_path, lock)
+    for line in acknowledged_lines(state.study, findings, _width()):
+        say(line)

@@ -47,6 +47,11 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
         return self.level is Level.ERROR or (self.level is Level.REVIEW and self.acknowledged is None)
 
 
+def sound(text: str) -> str:
+    """Return ``text`` as it can be written: of a file name that is not UTF-8, such bytes are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 _RANK = {level: rank for rank, level in enumerate(Level)}
 
 

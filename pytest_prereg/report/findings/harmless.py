@@ -1,0 +1,64 @@
+"""Text that others wrote, made harmless: what would act on a terminal, a log or a page is shown instead.
+
+Reasons, file names and values come from whoever opens a pull request, and are read by who has to judge it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+"""GitHub's runner acts on ``##[error]`` wherever it stands in a line, Azure's on ``##vso[``."""
+_MENTION = re.compile(
+    r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE
+)
+_MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-!|~$]")
+_NUMBERED = re.compile(r"(?<=^\d)\.|(?<=^\d\d)\.")
+"""A line's beginning that makes it an item of a list."""
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_NOTHING = "\N{ZERO WIDTH SPACE}"
+_GIT = "add|checkout|clone|commit|diff|fetch|init|log|merge|pull|push|rebase|restore|revert|show|tag"
+_COMMAND = re.compile(rf"(?:^|(?<=: ))(?:pytest-prereg [a-z]|pytest --|git (?:{_GIT})\b).*$")
+"""Where a line of advice goes over to what can be typed."""
+
+
+def plain(text: str) -> str:
+    """Return ``text`` on one line, with each character that could not be seen spelled out in ASCII."""
+    return _LOG_COMMAND.sub("# #", "".join(map(_seen, text)))
+
+
+def _seen(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if unicodedata.category(character) == "Zs" else ascii(character)[1:-1]
+
+
+def harmless_line(line: str) -> str:
+    """Return a line of text that no log takes for a command, as GitHub's does ``::error::`` in front."""
+    return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line
+
+
+def markdown(text: str) -> str:
+    """Return ``text`` as Markdown that shows it, on one line: no markup, link, mention or end of a cell."""
+    escaped = _MARKUP.sub(r"\\\g<0>", _MENTION.sub(_NOTHING, plain(text)).translate(_ENTITIES))
+    return _NUMBERED.sub(r"\\.", escaped)
+
+
+def code(text: str) -> str:
+    """Return ``text`` as a code span; in a table its pipes are still to be escaped."""
+    text = plain(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{text}{room}{fence}" if text else ""
+
+
+def advice_parts(advice: str) -> Iterator[tuple[str, str]]:
+    """Yield each line of an advice as words and the command that it ends with; either may be empty."""
+    for line in advice.splitlines():
+        found = _COMMAND.search(line)
+        yield (line[: found.start()].strip(), found[0]) if found else (line.strip(), "")

@@ -1,0 +1,114 @@
+"""What each code of a finding means, in words: for the tools that show a rule beside what breaks it.
+
+The documentation has the same words; a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """A kind of finding."""
+
+    what: str
+    """What is found."""
+    to_do: str
+    """What to do about it."""
+    folded: str
+    """What several of them are, behind their number."""
+
+
+RULES = {
+    "PR201": Rule("a prediction was registered", "nothing: this is how it should be", "registered"),
+    "PR202": Rule(
+        "what was registered was amended; as an error, without an amendment that says so",
+        "read the reason, and what it was before; a successor (`follows`) is cleaner after the data",
+        "amended",
+    ),
+    "PR203": Rule(
+        "a registered prediction is gone from the study or the lock, or its withdrawal is",
+        "put it back; `pytest-prereg withdraw ID --reason TEXT` takes it out and keeps it counted",
+        "gone",
+    ),
+    "PR204": Rule(
+        "registered and judged in one pull request",
+        "register in a pull request of its own, or keep a lock tag of the registration",
+        "registered and judged in one pull request",
+    ),
+    "PR205": Rule(
+        "a recorded verdict was changed, or series of one claim disagree",
+        "look at both, and say why one of them stands",
+        "with another verdict than before",
+    ),
+    "PR206": Rule(
+        "a verdict is about an earlier version of its subject",
+        "measure the guard anew: `pytest --prereg`",
+        "about an earlier version of their subject",
+    ),
+    "PR207": Rule(
+        "evidence was removed or altered", "bring it back from git", "of evidence removed or altered"
+    ),
+    "PR208": Rule(
+        "an exclusion, an invalidation or a rule came after the data",
+        "judge whether the reason would have been given for any other value",
+        "set aside after the data",
+    ),
+    "PR209": Rule(
+        "a registration was made easier to meet",
+        "read what it was before; after the evidence, restore it",
+        "made easier to meet",
+    ),
+    "PR210": Rule(
+        "a quoted number is not what is recorded, or can't be quoted: nothing is recorded, or it no longer "
+        "follows; or something looks like a citation and is none",
+        "`pytest-prereg cite` writes what is recorded",
+        "quoted otherwise than recorded",
+    ),
+    "PR211": Rule(
+        "the recorded verdict doesn't follow from the evidence",
+        "restore the lock, or record again",
+        "recorded verdicts that do not follow",
+    ),
+    "PR212": Rule(
+        "the evidence doesn't come after its registration, or git can't say",
+        "the verdict is exploratory; a clone needs the whole history",
+        "not registered before their evidence",
+    ),
+    "PR213": Rule(
+        "a series was abandoned or voided, or a session never finished",
+        "finish it, or judge whether the reason would have been given for any other outcome",
+        "abandoned, voided or not finished",
+    ),
+    "PR214": Rule(
+        "predictions that contradict each other, or can't both be wrong",
+        "ask which of them was expected",
+        "that contradict each other",
+    ),
+    "PR215": Rule(
+        "a prediction was judged after its withdrawal",
+        "restore the lock: what is withdrawn keeps the verdict that it had",
+        "judged after their withdrawal",
+    ),
+    "PR216": Rule(
+        "pilots ran before the registration, which says that no data were seen",
+        'amend it to `data-seen = "pilot"`, or say why it stands',
+        "with pilots before the registration",
+    ),
+    "PR102": Rule(
+        "a prediction is not registered, or not in the lock at HEAD",
+        "`pytest-prereg lock`, and commit",
+        "not registered",
+    ),
+    "PR152": Rule(
+        "the lock acknowledges what is not found",
+        "see whether what it was about is still there; if so, it was acknowledged under other words",
+        "acknowledged and not found",
+    ),
+}
+
+
+def rule_of(code: str) -> Rule:
+    """Return what a code means; for one of the other messages of the tool, where to read it."""
+    other = Rule("the study, its lock or its evidence is not sound", "see the error codes", f"of {code}")
+    return RULES.get(code, other)

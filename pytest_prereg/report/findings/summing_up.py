@@ -1,0 +1,161 @@
+"""What findings amount to: marked, counted, notices of one kind taken together, and what to do first."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.report.findings.harmless import advice_parts
+from pytest_prereg.report.findings.rules import rule_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.report.findings.reported import Reported
+
+_APART = 3
+"""Most notices of one code that are shown one by one."""
+_NAMED = 8
+"""Most ids that are listed."""
+_REGISTERED = "PR201"
+
+
+class Mark(StrEnum):
+    """How a finding is marked, in a word; the loud ones fail."""
+
+    ERROR = "ERROR"
+    UNKNOWN = "UNKNOWN"
+    """It could not be told."""
+    REVIEW = "REVIEW"
+    SEEN = "seen"
+    """A review that the lock acknowledges."""
+    NOTICE = "notice"
+
+
+_COUNTED = {
+    Mark.ERROR: ("error", "errors"),
+    Mark.UNKNOWN: ("thing that could not be told", "things that could not be told"),
+    Mark.REVIEW: ("open review", "open reviews"),
+    Mark.SEEN: ("acknowledged", "acknowledged"),
+    Mark.NOTICE: ("notice", "notices"),
+}
+
+
+class Group(msgspec.Struct, kw_only=True, frozen=True):
+    """One finding, or notices of one code that are told in one line."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        """The finding, where there is only one."""
+        return self.findings[0]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether it stands for several."""
+        return len(self.findings) > 1
+
+
+def mark_of(finding: Finding) -> Mark:
+    """Return how a finding is marked."""
+    if finding.level is Level.ERROR:
+        return Mark.UNKNOWN if finding.untold else Mark.ERROR
+    if finding.level is Level.REVIEW:
+        return Mark.REVIEW if finding.acknowledged is None else Mark.SEEN
+    return Mark.NOTICE
+
+
+def grouped(findings: Iterable[Finding], *, every: bool = False) -> list[Group]:
+    """Return findings in their order, notices of one code as one group where they are many, unless ``every``.
+
+    Registrations are many by nature, and always taken together.
+    """
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        foldable = not every and mark_of(finding) is Mark.NOTICE
+        groups.setdefault(finding.code if foldable else id(finding), []).append(finding)
+    return [
+        Group(findings=part)
+        for several in groups.values()
+        for part in (
+            (tuple(several),)
+            if len(several) > _APART or several[0].code == _REGISTERED
+            else ((one,) for one in several)
+        )
+    ]
+
+
+def without_registrations(findings: Iterable[Finding]) -> list[Finding]:
+    """Return what is a flaw, or may be one: tools that list flaws would open one for each registration."""
+    return [one for one in findings if one.code != _REGISTERED]
+
+
+def folded_text(group: Group) -> str:
+    """Return what a group says: ``13 registered: a, b, c and 10 more``."""
+    names = list(dict.fromkeys(one.id for one in group.findings if one.id))
+    shown = ", ".join(names) if len(names) <= _NAMED else ", ".join(names[: _NAMED - 1])
+    more = f" and {len(names) - _NAMED + 1} more" if len(names) > _NAMED else ""
+    return f"{len(group.findings)} {rule_of(group.first.code).folded}" + (f": {shown}{more}" if names else "")
+
+
+def counted(findings: Iterable[Finding]) -> str:
+    """Return how many findings there are of each mark, worst first: ``1 error, 2 open reviews``."""
+    marks = Counter(map(mark_of, findings))
+    parts = [f"{marks[mark]} {_COUNTED[mark][marks[mark] != 1]}" for mark in Mark if marks[mark]]
+    return ", ".join(parts) or "no findings"
+
+
+def result(reported: Reported) -> str:
+    """Return in one line what it amounts to, with what the exit status means."""
+    failing = [one for one in reported.findings if one.fails]
+    told = counted(failing) if failing else "nothing is wrong, nothing waits for a person"
+    meaning = {0: "exit 0: fine", 4: "exit 4: could not tell"}.get(reported.exit, "exit 1")
+    return f"{reported.command}: {told} ({meaning})"
+
+
+def standings(reported: Reported) -> list[str]:
+    """Return how many predictions are confirmatory, by grade, and what is recorded of them, a line each."""
+    there = [one for one in reported.predictions if one.standing is not None]
+    parts = []
+    for standing in ("confirmatory", "replication", "exploratory"):
+        orders = Counter(one.order for one in there if one.standing == standing)
+        grades = ", ".join(f"{count} {order}" for order, count in orders.most_common())
+        if orders:
+            parts.append(f"{orders.total()} {standing} ({grades})")
+    gone = len(reported.predictions) - len(there)
+    parts += [f"{gone} no longer in the study"] if gone else []
+    lines = [f"{_count(len(reported.predictions), 'prediction')}: {', '.join(parts) or 'none'}"]
+    verdicts = Counter(one.head.verdict for one in reported.predictions if one.head)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    lines += [f"{_count(verdicts.total(), 'recorded verdict')}: {told}"] if verdicts else []
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def acknowledging(finding: Finding) -> str:
+    """Return the command that acknowledges a review."""
+    return f"pytest-prereg acknowledge {finding.code} {shlex.quote(finding.id)} --reason '...'"
+
+
+def advised(finding: Finding) -> list[tuple[str, str]]:
+    """Return what to do about a finding, each as words and a command, either of which may be empty."""
+    parts = list(advice_parts(finding.advice or ""))
+    is_said = any(" acknowledge " in command for _, command in parts)
+    if mark_of(finding) is Mark.REVIEW and not is_said:
+        parts.append(("If it may stand, say why:", acknowledging(finding)))
+    return parts
+
+
+def next_command(reported: Reported) -> str | None:
+    """Return what to type about the weightiest finding that fails, if it says so."""
+    failing = (one for one in reported.findings if one.fails)
+    return next((command for one in failing for _, command in advised(one) if command), None)

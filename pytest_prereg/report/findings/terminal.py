@@ -1,0 +1,129 @@
+"""Findings as lines of text, the worst first; nothing here prints.
+
+No line is wider than asked for, but for commands: those are to be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pytest_prereg.report.columns import ascii_text, broken, width_of
+from pytest_prereg.report.findings.harmless import harmless_line, plain
+from pytest_prereg.report.findings.summing_up import (
+    Group,
+    Mark,
+    advised,
+    counted,
+    folded_text,
+    grouped,
+    mark_of,
+    next_command,
+    result,
+    standings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.report.findings.reported import Reported
+
+Text = Callable[[str], str]
+
+_ADVISED = frozenset({Mark.ERROR, Mark.UNKNOWN, Mark.REVIEW, Mark.NOTICE})
+"""What somebody has acknowledged needs no advice any more."""
+_NARROW = 60
+"""Below it what a finding says is indented less."""
+_SHORT = 8
+"""Digits of a commit."""
+
+
+def terminal_lines(
+    reported: Reported, width: int = 80, *, every: bool = False, unicode: bool = True
+) -> list[str]:
+    """Return all that was found, what can't be proven, what it amounts to and what to type next.
+
+    Args:
+        reported: What was found.
+        width: Of the terminal, in cells.
+        every: Show each notice, where those of one code are else taken together.
+        unicode: Whether the terminal shows more than ASCII.
+    """
+    text: Text = str if unicode else ascii_text
+    lines = [
+        *broken(
+            text(plain(f"{reported.command} of {reported.subject}: {counted(reported.findings)}")), width
+        ),
+        "",
+        *(line for group in grouped(reported.findings, every=every) for line in _group(group, width, text)),
+        *([""] if reported.findings else []),
+        *(line for told in standings(reported) for line in _hung("", told, width, 2)),
+        *_unproven(reported, width, text),
+        "",
+        *broken(text(result(reported)), width),
+    ]
+    if command := next_command(reported):
+        lines.append(text(plain(f"next:  {command}")))
+    return [harmless_line(line.rstrip()) for line in lines]
+
+
+def _group(group: Group, width: int, text: Text) -> Iterator[str]:
+    mark = mark_of(group.first)
+    start = f"{mark:<8}{group.first.code}  "
+    if group.is_folded:
+        yield from _hung(start, text(plain(folded_text(group))), width, _indent(width))
+        return
+    yield from _headed(start, group.first, width, text)
+    indent = " " * _indent(width)
+    room = width - len(indent)
+    yield from (indent + line for line in broken(text(plain(group.first.message)), room))
+    if group.first.acknowledged is not None:
+        seen = f"acknowledged: {plain(group.first.acknowledged)}"
+        yield from (indent + line for line in broken(text(seen), room))
+    if mark in _ADVISED:
+        yield from (indent + line for line in _advice(group.first, room, text))
+
+
+def _headed(start: str, finding: Finding, width: int, text: Text) -> Iterator[str]:
+    """Yield code and id, and beside them, or below, where it is."""
+    name, place = text(plain(finding.id)), text(plain(_place(finding)))
+    whole = f"{start}{name}  {place}" if name and place else f"{start}{name or place}"
+    if width_of(whole) <= width:
+        yield whole
+        return
+    yield from _hung(start, name, width, _indent(width))
+    yield from (" " * _indent(width) + line for line in broken(place, width - _indent(width)))
+
+
+def _place(finding: Finding) -> str:
+    path = finding.path and (f"{finding.path}:{finding.line}" if finding.line else finding.path)
+    commit = finding.commit and f"({finding.commit[:_SHORT]})"
+    return " ".join(part for part in (path, commit) if part)
+
+
+def _advice(finding: Finding, room: int, text: Text) -> Iterator[str]:
+    for words, command in advised(finding):
+        yield from broken(text(plain(words)), room)
+        if command:
+            yield "  " + text(plain(command))
+
+
+def _unproven(reported: Reported, width: int, text: Text) -> Iterator[str]:
+    if not reported.unproven:
+        return
+    yield ""
+    yield "can't be proven:"
+    for sentence in reported.unproven:
+        yield from _hung("  - ", text(plain(sentence)), width, 4)
+
+
+def _hung(start: str, words: str, width: int, indent: int) -> Iterator[str]:
+    """Yield ``start`` with words behind it, and what does not fit on lines below, indented."""
+    first, *rest = broken(words, width - len(start)) or [""]
+    yield start + first
+    yield from (" " * indent + line for line in broken(" ".join(rest), width - indent))
+
+
+def _indent(width: int) -> int:
+    return 8 if width >= _NARROW else 2
