@@ -38,8 +38,8 @@ def unfounded(state: StudyState) -> Iterator[Finding]:
 def escaped(state: StudyState) -> Iterator[Finding]:
     """Yield a review for what was withdrawn without a verdict, though it was measured, and then deleted.
 
-    ``withdraw`` records the verdict, so that no refutation is escaped before it was recorded. Of what is still
-    in the file it is told that it lacks it; of what is not, nobody can tell the verdict, and has to look.
+    ``withdraw`` records the verdict, so that no refutation is escaped before it was recorded. Of what is
+    still in the file it is told which is missing; of what is not, nobody can tell, and a person has to look.
     """
     for name, entry in (state.lock.predictions if state.lock else {}).items():
         if entry.withdrawal is None or entry.verdict is not None or name in state.study.predictions:
@@ -72,8 +72,8 @@ def _escape(state: StudyState, name: str, entry: LockEntry) -> Finding:
         code="PR211",
         id=name,
         level=Level.REVIEW,
-        message=f"{quoted(name)} is withdrawn without a verdict, a complete series was measured for it, and its "
-        "text is gone",
+        message=f"{quoted(name)} is withdrawn without a verdict, though a complete series was measured for "
+        "it, and its text is gone",
         path=path,
         line=line,
         advice="Put its text back: then an audit tells what the evidence gives.",
