@@ -31,6 +31,7 @@ from pytest_prereg.registry.lock import (
 from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
+from pytest_prereg.registry.starter import ATTRIBUTES_FILE
 from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.units import check_units, registered_unit
 from pytest_prereg.registry.uses import arms_of, named
@@ -336,11 +337,19 @@ def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
 def commit_command(study: Study, names: Collection[str], verb: str) -> str:
     """Return the git command that commits the registration of predictions, as typed in the current folder."""
     file = os.path.relpath(study.path)
-    paths = [f"{shlex.quote(file.removesuffix('toml'))}*", *_modules(study, names)]
+    paths = [f"{shlex.quote(file.removesuffix('toml'))}*", *_modules(study, names), *_attributes(study)]
     shown = list(names)
     what = ", ".join(shown) if len(shown) <= _NAMED else f"{len(shown)} predictions of {study.id}"
     begin = "git init && " if Repository.find(study.folder) is None else ""
     return f"{begin}git add {' '.join(paths)} && git commit -m {shlex.quote(f'{verb} {what}')}"
+
+
+def _attributes(study: Study) -> list[str]:
+    """Return what tells git how to merge locks, as long as a commit would not have it."""
+    path = study.folder / ATTRIBUTES_FILE
+    repository = Repository.find(study.folder)
+    is_news = path.is_file() and (repository is None or repository.differs(path.resolve()))
+    return [shlex.quote(os.path.relpath(path))] if is_news else []
 
 
 def _modules(study: Study, names: Iterable[str]) -> list[str]:

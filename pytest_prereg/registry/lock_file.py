@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -267,9 +268,11 @@ def _problems(text: str, path: str) -> list[Problem]:
 
 def _of_text(problem: Problem, path: str) -> Problem:
     if problem.code == "PR010":
+        name = shlex.quote(path)
         advice = (
-            "Predictions are merged one by one, without markers, by the driver that init sets up: "
-            "pytest-prereg merge-lock %O %A %B"
+            "In a clone that knows how, locks are merged by prediction:\n"
+            f"pytest-prereg init --merge-driver && git checkout -m -- {name} && git add {name}\n"
+            "What still stands between markers then, both sides changed: keep one side of it whole."
         )
         return dataclasses.replace(problem, advice=advice)
     return problem if problem.code == "PR002" else _unreadable(path, problem.line, problem.message)

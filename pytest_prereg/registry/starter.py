@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import Problem, StudyError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ATTRIBUTES_FILE = Path(".gitattributes")
 SCHEMA = Path(__file__).parents[1] / "predictions.schema.json"
 
 PREDICTIONS = """\
@@ -53,6 +59,15 @@ def sorting(repeat: Repeat, *, length: int = 200_000, shuffle: bool = True) -> N
 '''
 
 
+ATTRIBUTES = """\
+# Locks are merged by prediction, in each clone that was told to: pytest-prereg init --merge-driver
+predictions*.lock text eol=lf merge=pytest-prereg
+predictions/*.lock text eol=lf merge=pytest-prereg
+# Evidence is kept to the byte, whatever line endings a clone asks for: its digests are of bytes.
+**/experiments/evidence/** -text
+"""
+
+
 def starter_files(folder: Path) -> dict[Path, str]:
     """Return what ``init`` writes into ``folder``, by path relative to it."""
     return {
@@ -74,6 +89,8 @@ def write_starter(folder: Path) -> list[Path]:
     Raises:
         StudyError: PR106, if one of them is there already; then nothing is written.
         OSError: If the folder can't be written to.
+
+    ``.gitattributes`` is the one file that may be there already: it is added to.
     """
     files = starter_files(folder)
     problems = [_in_the_way(folder / path) for path in files if (folder / path).exists()]
@@ -84,7 +101,36 @@ def write_starter(folder: Path) -> list[Path]:
     for path, text in files.items():
         with (folder / path).open("x", encoding="utf-8") as stream:
             stream.write(text)
-    return list(files)
+    added = [ATTRIBUTES_FILE] if add_attributes(folder) else []
+    return [*files, *added]
+
+
+def add_attributes(folder: Path, evidence: Iterable[str] = ()) -> bool:
+    """Tell git how locks and evidence below ``folder`` are merged and kept, and return whether it was news.
+
+    Args:
+        folder: Where ``.gitattributes`` stands, or is to stand; lines that it has are never changed.
+        evidence: Folders of evidence, relative to ``folder``, beside the one of every study.
+
+    Raises:
+        OSError: If the file can't be read or written.
+    """
+    path = folder / ATTRIBUTES_FILE
+    there = path.read_bytes() if path.exists() else b""
+    wanted = [*ATTRIBUTES.splitlines(), *(_line_for(each) for each in evidence)]
+    known = {line.strip() for line in there.splitlines()}
+    missing = [line for line in wanted if line.encode() not in known]
+    if all(line.startswith("#") for line in missing):
+        return False
+    apart = b"" if there.endswith(b"\n") or not there else b"\n"
+    path.write_bytes(there + apart + "".join(f"{line}\n" for line in missing).encode())
+    return True
+
+
+def _line_for(folder: str) -> str:
+    """A line on a folder, anchored where it stands, with what would be a sign to git's matching escaped."""
+    literal = re.sub(r"([\\*?\[\]])", r"\\\1", folder)
+    return f"{json.dumps(f'/{literal}/**', ensure_ascii=False)} -text"
 
 
 def _in_the_way(path: Path) -> Problem:
