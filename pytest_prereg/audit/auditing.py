@@ -7,24 +7,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.finding import Finding, Level, by_weight
+from pytest_prereg.audit.finding import Finding, Level, by_weight, sound
 from pytest_prereg.audit.findings.anchors import of_anchors
 from pytest_prereg.audit.findings.evidence import of_evidence
 from pytest_prereg.audit.findings.history import of_history
 from pytest_prereg.audit.findings.order import of_order
+from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.unproven import unproven
 from pytest_prereg.audit.findings.weakening import of_weakening
 from pytest_prereg.audit.standing import Standing, standing
 from pytest_prereg.errors import PreregError
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.registry.lock import Lock, LockEntry
     from pytest_prereg.registry.model import Prediction
 
 FINDERS = (of_order, of_history, of_weakening, of_evidence, of_anchors)
+
+_TEXTS = ("message", "path", "advice", "about", "acknowledged")
+_OF_THE_GATE = frozenset({"PR204"})
+"""Acknowledged in the lock as well, and found by the gate alone."""
 
 FINE, FAILED, UNTOLD = 0, 1, 4
 
@@ -76,16 +83,35 @@ class Audit(msgspec.Struct, kw_only=True, frozen=True):
 def audit_study(state: StudyState) -> Audit:
     """Audit a study as it is on disk, with all of its history up to HEAD.
 
-    Raises:
-        PreregError: The study can't be judged at all.
+    What is wrong with one prediction is a finding about it, and hides nothing else.
     """
-    found = (one for finder in FINDERS for one in finder(state))
+    found = _distinct(one for finder in FINDERS for one in guarded(finder, state))
+    findings = acknowledged(map(_sound, found), state.lock)
     return Audit(
         study=state.study.id,
         predictions=tuple(_audited(state)),
-        findings=tuple(sorted(acknowledged(_distinct(found), state.lock), key=by_weight)),
-        unproven=tuple(unproven(state)),
+        findings=tuple(sorted([*findings, *_unmatched(findings, state)], key=by_weight)),
+        unproven=tuple(map(sound, unproven(state))),
     )
+
+
+def _sound(finding: Finding) -> Finding:
+    """Return a finding with text that can be written everywhere."""
+    texts = {name: getattr(finding, name) for name in _TEXTS}
+    return msgspec.structs.replace(finding, **{name: sound(text) for name, text in texts.items() if text})
+
+
+def _unmatched(findings: Iterable[Finding], state: StudyState) -> Iterator[Finding]:
+    """Yield what the lock acknowledges and nobody finds: it may have been written in advance."""
+    found = {(one.code, one.id, one.about) for one in findings}
+    for one in state.lock.acknowledged if state.lock else ():
+        if (one.code, one.id, one.about) not in found and one.code not in _OF_THE_GATE:
+            about = f", {quoted(one.about)}," if one.about else ""
+            message = f"{one.code} of {quoted(one.id)}{about} is acknowledged, and not found: {one.reason}"
+            path = shown(state.study.lock_path)
+            yield Finding(
+                code="PR152", id=one.id, level=Level.NOTICE, message=message, path=path, about=one.about
+            )
 
 
 def acknowledged(findings: Iterable[Finding], lock: Lock | None) -> list[Finding]:
@@ -102,8 +128,10 @@ def acknowledged(findings: Iterable[Finding], lock: Lock | None) -> list[Finding
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """Return each finding once, where two finders come upon the same."""
-    return list(dict.fromkeys(findings))
+    """Return each finding once; what stopped a finder is left out where it is told of a prediction."""
+    found = list(dict.fromkeys(findings))
+    known = {(one.code, one.message) for one in found if one.id}
+    return [one for one in found if one.id or (one.code, one.message) not in known]
 
 
 def _audited(state: StudyState) -> Iterable[Audited]:
