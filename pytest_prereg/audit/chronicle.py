@@ -166,24 +166,24 @@ class _Reading:
 def _changes(versions: list[Version]) -> Iterator[Change]:
     gone: dict[str, Change] = {}
     for version in versions:
-        names = {name: None for lock in (version.lock, *version.before) for name in lock.predictions}
-        for name in names:
-            if change := _change(version, name, gone):
-                yield change
+        every = dict.fromkeys(name for lock in (version.lock, *version.before) for name in lock.predictions)
+        changes = (_change(version, name, gone) for name in every)
+        yield from (change for change in changes if change is not None)
 
 
 def _change(version: Version, name: str, gone: dict[str, Change]) -> Change | None:
     """What a version changed of one table; ``gone`` holds those that were taken out, and not put back yet."""
     after = version.lock.predictions.get(name)
-    known = [
-        (entry, commit)
-        for lock, commit in zip(version.before, version.parents, strict=True)
-        if (entry := lock.predictions.get(name)) is not None
-    ]
-    if any(entry is after or entry == after for entry, _ in known):
+    if after is not None and any(lock.predictions.get(name) is after for lock in version.before):
         return None
-    before, commits = tuple(entry for entry, _ in known), tuple(commit for _, commit in known)
-    change = Change(id=name, version=version, before=before, parents=commits, after=after)
+    known = {
+        commit: lock.predictions[name]
+        for lock, commit in zip(version.before, version.parents, strict=True)
+        if name in lock.predictions
+    }
+    if after is not None and after in known.values():
+        return None
+    change = Change(id=name, version=version, before=tuple(known.values()), parents=tuple(known), after=after)
     if after is None:
         gone.setdefault(name, change)
     elif not known and name in gone:

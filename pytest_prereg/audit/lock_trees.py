@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry.lock import Lock
-from pytest_prereg.registry.lock_versions import LockReader
+from pytest_prereg.registry.lock_versions import LockReader, may_be_lock, study_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,12 +107,13 @@ class LockTrees:
                 self._locks[name] = None if data is None else self._lock(name, data)
 
     def _lock(self, name: str, data: bytes) -> Lock | Problem | None:
-        if self._reader.study(data) != self._past.study:
+        if not may_be_lock(data):
             return None
         try:
-            return self._reader.read(data, name[:8])
+            lock = self._reader.read(data, name[:8])
         except StudyError as error:
-            return error.problems[0]
+            return error.problems[0] if study_named(data) == self._past.study else None
+        return lock if lock.study == self._past.study else None
 
     def _united(self, files: Files) -> Tree:
         known = [self._locks[blob] for _, blob in files]

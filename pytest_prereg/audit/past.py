@@ -47,6 +47,8 @@ class Vanished(msgspec.Struct, kw_only=True, frozen=True):
     experiment: str
     origin: str
     """As its header says; a ``pilot`` could never have decided anything."""
+    predictions: dict[str, str] = {}
+    """Registration digests that its header binds, by prediction id."""
 
 
 class NoPast(msgspec.Struct, kw_only=True, frozen=True):
@@ -182,7 +184,13 @@ class Past:
             return None
         if header.study != self.study:
             return None
-        return Vanished(path=path, commit=commit, experiment=header.experiment, origin=header.origin)
+        return Vanished(
+            path=path,
+            commit=commit,
+            experiment=header.experiment,
+            origin=header.origin,
+            predictions=header.predictions,
+        )
 
     def _introduction(self, commit: Commit) -> Introduction:
         cut = commit.id in self.repository.shallow

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pytest_prereg.errors import StudyError
 from pytest_prereg.registry.lock_file import (
     VERSION,
     Acknowledgement,
@@ -63,19 +62,6 @@ class LockReader:
         lock = self._assembled(data)
         return parse_lock(data, path) if lock is None else lock
 
-    def study(self, data: bytes) -> str | None:
-        """Return the study that a file names, even one that can't be read; ``None`` where it is no lock."""
-        if b"study" not in data and b"\\u" not in data.lower():
-            return None
-        lock = self._assembled(data)
-        if lock is not None:
-            return lock.study
-        try:
-            return parse_lock(data, "").study
-        except StudyError:
-            named = _STUDY.search(data)
-            return named[1].decode("utf-8", "replace") if named else None
-
     def _assembled(self, data: bytes) -> Lock | None:
         """The lock of tables read one by one; ``None`` where that may not give what parsing gives."""
         try:
@@ -109,6 +95,17 @@ class LockReader:
         if text not in self._tables:
             self._tables[text] = next(_tables(text), None)
         return self._tables[text]
+
+
+def study_named(data: bytes) -> str | None:
+    """Return the study that a file names which can't be read as a lock; ``None`` where it is none of one."""
+    named = _STUDY.search(data)
+    return named[1].decode("utf-8", "replace") if named else None
+
+
+def may_be_lock(data: bytes) -> bool:
+    """Whether the key that every lock has can be in a file, spelled in whatever way."""
+    return b"study" in data or b"\\u" in data.lower()
 
 
 def _study_of(head: str) -> str | None:
