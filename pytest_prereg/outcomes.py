@@ -10,6 +10,7 @@ import msgspec
 from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
 from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.order import Grade
+from pytest_prereg.audit.recordable import is_recordable
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
 from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.model import Outcome
@@ -17,7 +18,6 @@ from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
-from pytest_prereg.recording import is_recordable
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.report.records import Record, judged_record, pending_record

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.recordable import is_recordable, recorded_entry
 from pytest_prereg.registry.lock import read_lock, write_lock
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.outcomes import StudyRun
-    from pytest_prereg.registry.lock import LockEntry
 
 
 def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> int:
@@ -31,37 +31,12 @@ def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> int:
         return 0
     recordable = {one.prediction.id: one for one in assessments if is_recordable(one)}
     entries = {
-        name: recorded_entry(recordable[name], entry) if name in recordable else entry
+        name: recorded_entry(recordable[name], entry)
+        if name in recordable and entry.withdrawal is None
+        else entry
         for name, entry in lock.predictions.items()
     }
     changed = sum(entries[name] != entry for name, entry in lock.predictions.items())
     if changed:
         write_lock(path, msgspec.structs.replace(lock, predictions=entries))
     return changed
-
-
-def is_recordable(assessment: Assessment) -> bool:
-    """Whether there is a verdict that is final, of unaltered evidence, whose registration came first."""
-    return (
-        assessment.judgement is not None
-        and assessment.final
-        and assessment.standing != "exploratory"
-        and not any(problem.code == "PR207" for problem in assessment.problems)
-    )
-
-
-def recorded_entry(assessment: Assessment, entry: LockEntry) -> LockEntry:
-    """The lock's table of a prediction with its verdict filled in, if it is still what was judged."""
-    judgement = assessment.judgement
-    if judgement is None or assessment.entry is None or entry.digest != assessment.entry.digest:
-        return entry
-    return msgspec.structs.replace(
-        entry,
-        verdict=judgement.verdict.value,
-        reason=judgement.reason.value if judgement.reason else None,
-        estimate=judgement.estimate,
-        interval=judgement.interval,
-        n=judgement.n,
-        series=assessment.series,
-        evidence=assessment.evidence,
-    )

@@ -43,7 +43,7 @@ from pytest_prereg.registry.units import registered_unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from pytest_prereg.evidence.model import Header, Series
+    from pytest_prereg.evidence.model import Series
     from pytest_prereg.registry.lock_file import Exclusion
     from pytest_prereg.registry.model import Experiment, Prediction, Study
 
@@ -86,13 +86,15 @@ class StudyState:
         self._apply()
 
     def with_lock(self, lock: Lock) -> StudyState:
-        """Return the same study and evidence with other exclusions and voided series, from ``lock``.
+        """Return the same study and evidence with what another lock excludes, voids, withdraws.
 
         Whether that says what was recorded before is not asked again.
         """
         other = copy.copy(self)
         other.lock = lock
         other.is_supposed = True
+        if withdrawn_in(lock) != withdrawn_in(self.lock):
+            other.__dict__.pop("family", None)
         other._apply()  # noqa: SLF001 - it is another of this class
         return other
 
@@ -111,11 +113,12 @@ class StudyState:
 
     @cached_property
     def as_measured(self) -> StudyState:
-        """The same study and evidence, as if nothing had been said against it: none excluded, none voided."""
+        """The same, as if nothing had been said against it: nothing excluded, voided or withdrawn."""
         lock = self.lock
-        if lock is None or not (lock.exclusions or lock.voided):
+        if lock is None or not (lock.exclusions or lock.voided or withdrawn_in(lock)):
             return self
-        return self.with_lock(replace(lock, exclusions=(), voided=()))
+        entries = {name: replace(entry, withdrawal=None) for name, entry in lock.predictions.items()}
+        return self.with_lock(replace(lock, exclusions=(), voided=(), predictions=entries))
 
     def _apply(self) -> None:
         """Take what the lock says of the evidence into account; all that rests on that is found anew."""
@@ -273,6 +276,11 @@ class StudyState:
             return True
         return self.repository.file_at("HEAD", source.path) is not None
 
+    def is_withdrawn(self, name: str) -> bool:
+        """Whether the working lock has a tombstone of a prediction."""
+        entry = self.lock.predictions.get(name) if self.lock else None
+        return entry is not None and entry.withdrawal is not None
+
     def removed(self) -> list[str]:
         """Return what the lock registers, nobody withdrew, and the study no longer has."""
         entries = self.lock.predictions if self.lock else {}
@@ -357,13 +365,14 @@ class StudyState:
         """
         sessions = {name for series in several for name in series.sessions}
         files = [file for file in self.files[experiment] if not file.header or file.path.name in sessions]
-        return (*(problem for file in files for problem in file.problems), *self._gone(experiment))
+        return (*(problem for file in files for problem in file.problems), *self.gone(experiment))
 
     def spoiled(self, experiment: str) -> bool:
         """Whether anything of the experiment's series is altered or gone: then no more is bought."""
         return bool(self.altered(experiment, *self.series[experiment]))
 
-    def _gone(self, experiment: str) -> list[Problem]:
+    def gone(self, experiment: str) -> list[Problem]:
+        """Return what shows that evidence of an experiment is gone, or not what git or a later file knows."""
         return [one for one in self.broken if one.path and Path(one.path).parent.name == experiment]
 
     def _broken(self) -> list[Problem]:
@@ -381,17 +390,27 @@ class StudyState:
             for file in self.files[name]
             if file.path.name in series.sessions
         ]
-        return [self._reference(file, file.header, prediction) for file in files if file.header]
+        references = (self.reference(file, prediction.id) for file in files)
+        return [one for one in references if one is not None]
 
-    def _reference(self, file: SessionFile, header: Header, prediction: Prediction) -> EvidenceRef:
-        """What git has to be asked about one session file."""
+    def reference(self, file: SessionFile, prediction: str) -> EvidenceRef | None:
+        """Return what git has to be asked about one session file; ``None`` where it has no header."""
+        header = file.header
+        if header is None:
+            return None
         return EvidenceRef(
             path=file.path,
             blob=self.blob(file),
             head=header.head,
             origin=header.origin,
-            bound=header.predictions.get(prediction.id),
+            bound=header.predictions.get(prediction),
         )
+
+
+def withdrawn_in(lock: Lock | None) -> set[str]:
+    """Return the ids of which a lock has a tombstone."""
+    entries = lock.predictions.items() if lock else ()
+    return {name for name, entry in entries if entry.withdrawal is not None}
 
 
 def measured_in(files: Mapping[str, Iterable[SessionFile]]) -> dict[str, set[str]]:

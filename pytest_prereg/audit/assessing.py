@@ -6,22 +6,33 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pytest_prereg.audit import remarks
 from pytest_prereg.audit.calibration import are_undeclared
-from pytest_prereg.audit.conditions import doubts, follows_decided, rests_on_amended, unmet, waits
+from pytest_prereg.audit.conditions import (
+    doubts,
+    follows_decided,
+    rests_on_amended,
+    unmet,
+    waits,
+    withdrawn_below,
+)
 from pytest_prereg.audit.deciding import current_subject, is_guard, lacking, of_subject
 from pytest_prereg.audit.families import found_in
 from pytest_prereg.audit.guards import found_for, history
-from pytest_prereg.audit.judging import judged
+from pytest_prereg.audit.judging import hindered, judged
 from pytest_prereg.audit.pending import why_pending
 from pytest_prereg.audit.recorded import Evidenced, check_recorded
 from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
+from pytest_prereg.audit.withdrawn import agrees, remembered, unaltered, unjudged
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.cost import Account, series_account
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.judge.instruments import UNSTATED
-from pytest_prereg.registry.lock import wrong_unit
+from pytest_prereg.judge.model import Verdict
+from pytest_prereg.registry.lock import taken_id, wrong_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,10 +57,15 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         StudyError: Units don't go together, or the subject of a guard is not there.
     """
     found = found_of(state, prediction)
-    terms, order = state.terms(prediction), state.orders[prediction.id]
+    terms, order, entry = state.terms(prediction), state.orders[prediction.id], state.entry(prediction)
     evidenced, earlier = _evidenced(found), _earlier(state, prediction, found)
-    deciding = found.used[0] if found.used else None
     too_late = follows_decided(state, prediction)
+    problems = tuple(_problems(state, prediction, found, evidenced, _evidenced(earlier)))
+    kept = entry if entry is not None and entry.withdrawal is not None else None
+    if kept is not None:
+        found, earlier = remembered(prediction, kept, found, evidenced), None
+        evidenced = _evidenced(found) if found.used else None
+    deciding = found.used[0] if found.used else None
     return Assessment(
         prediction=prediction,
         predicts=terms.predicts,
@@ -60,15 +76,15 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         judgement=found.judgement,
         pending=found.pending,
         planned=planned(state.study, prediction),
-        series=deciding.number if deciding else None,
+        series=deciding.number if deciding else kept.series if kept else None,
         series_count=len(state.series[prediction.experiment]),
         sessions=tuple(name for one in found.used for name in one.sessions),
-        evidence=evidenced.digest if evidenced else None,
+        evidence=evidenced.digest if evidenced else kept.evidence if kept else None,
         imported=any(one.origin == "imported" for one in found.used),
-        entry=state.entry(prediction),
+        entry=entry,
         flags=_flags(state, prediction, found, too_late=too_late),
-        problems=tuple(_problems(state, prediction, found, evidenced, _evidenced(earlier))),
-        replications=tuple(_replications(state, prediction, found)),
+        problems=problems,
+        replications=() if kept else tuple(_replications(state, prediction, found)),
         subject=next((one.subject for one in found.used if one.subject is not None), None),
         earlier=_beside(earlier),
         history=history(state, prediction) if is_guard(prediction) else (),
@@ -85,7 +101,14 @@ def _account(state: StudyState, used: Iterable[Series]) -> Account | None:
 
 
 def found_of(state: StudyState, prediction: Prediction) -> Found:
-    """Return the verdict on a prediction with the series that it rests on, or why there is none yet."""
+    """Return the verdict that the evidence gives, with the series that it rests on, or why there is none yet.
+
+    Whether the prediction itself is withdrawn makes no difference to that.
+    """
+    return _still_supported(state, prediction, _found(state, prediction))
+
+
+def _found(state: StudyState, prediction: Prediction) -> Found:
     basis = state.bases[prediction.id]
     if basis is None:
         return Found(pending=unmet(state, prediction) or why_pending(state, prediction))
@@ -99,13 +122,22 @@ def found_of(state: StudyState, prediction: Prediction) -> Found:
     return Found(judgement=judgement, used=tuple(basis.values()))
 
 
+def _still_supported(state: StudyState, prediction: Prediction, found: Found) -> Found:
+    """Return what was found, without support from what is withdrawn; a refutation stays."""
+    if found.judgement is None or found.judgement.verdict is not Verdict.SUPPORTED:
+        return found
+    below = list(withdrawn_below(state, prediction))
+    return replace(found, judgement=hindered(found.judgement, below)) if below else found
+
+
 def _earlier(state: StudyState, prediction: Prediction, found: Found) -> Found | None:
     """What the first series says of a prediction that is decided by the next one."""
     basis = state.earlier.get(prediction.id)
     if basis is None or found.judgement is None:
         return None
     judgement = judged(state, prediction, basis, partial(doubts, state))
-    return Found(judgement=judgement, used=tuple(basis.values()))
+    first = Found(judgement=judgement, used=tuple(basis.values()))
+    return _still_supported(state, prediction, first)
 
 
 def _beside(found: Found | None) -> Beside | None:
@@ -138,18 +170,65 @@ def _problems(
     is_registered = entry is not None and entry.digest == state.digests[prediction.id]
     if entry is not None and is_registered and (wrong := wrong_unit(state.study, prediction, entry)):
         yield wrong
-    then = _when_recorded(state, prediction, found)
+    if entry is not None and entry.withdrawal is not None:
+        yield from _of_tombstone(state, prediction, entry, found)
+    else:
+        yield from _of_record(state, prediction, found, evidenced, before)
+    yield from (problem for experiment, problem in state.misplaced if _is_of(state, prediction, experiment))
+
+
+def _of_record(
+    state: StudyState,
+    prediction: Prediction,
+    found: Found,
+    evidenced: Evidenced | None,
+    before: Evidenced | None,
+) -> Iterator[Problem]:
+    """What shows that a recorded verdict does not follow."""
+    entry, then = state.entry(prediction), _when_recorded(state, prediction, found)
     yield from check_recorded(
         state.study,
         prediction,
         entry,
-        is_registered=is_registered,
+        is_registered=entry is not None and entry.digest == state.digests[prediction.id],
         found=evidenced if then is found else _evidenced(then),
         waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
         before=before,
         since=partial(_since, state, prediction, entry),
     )
-    yield from (problem for experiment, problem in state.misplaced if _is_of(state, prediction, experiment))
+
+
+def _of_tombstone(
+    state: StudyState, prediction: Prediction, entry: LockEntry, found: Found
+) -> Iterator[Problem]:
+    """What shows that a tombstone is not what the evidence gave when it was written.
+
+    What was excluded, voided or withdrawn since changes nothing of it.
+    """
+    if other := taken_id(state.study, prediction, entry):
+        yield other
+    elif entry.verdict is None:
+        counts = standing(state.orders[prediction.id], prediction) != "exploratory"
+        if found.judgement is not None and found.final and counts:
+            yield unjudged(state.study, prediction, found.judgement.verdict)
+    elif not _was_evidenced(state, prediction, entry, found):
+        problems = _of_record(state, prediction, found, _evidenced(found), None)
+        yield from unaltered(problems, state.study)
+
+
+def _was_evidenced(state: StudyState, prediction: Prediction, entry: LockEntry, found: Found) -> bool:
+    """Whether a recorded verdict is what the evidence gives, or gave when less was said against it."""
+    return (
+        _gives(state, prediction, entry, found)
+        or (state.as_measured is not state and _gives(state.as_measured, prediction, entry))
+        or _since(state, prediction, entry) is not None
+    )
+
+
+def _gives(state: StudyState, prediction: Prediction, entry: LockEntry, found: Found | None = None) -> bool:
+    found = found or found_of(state, prediction)
+    several = (_when_recorded(state, prediction, found), _earlier(state, prediction, found))
+    return any(one is not None and agrees(entry, one) for one in map(_evidenced, several))
 
 
 def _since(state: StudyState, prediction: Prediction, entry: LockEntry | None) -> Since | None:
@@ -181,7 +260,9 @@ def _when_recorded(state: StudyState, prediction: Prediction, found: Found) -> F
         return found
     every = state.series[prediction.experiment]
     recorded = next((one for one in every if one.number == entry.series), None)
-    return found_for(state, prediction, recorded.subject) if recorded else Found(pending="gone")
+    if recorded is None:
+        return Found(pending="gone")
+    return _still_supported(state, prediction, found_for(state, prediction, recorded.subject))
 
 
 def _replications(state: StudyState, prediction: Prediction, found: Found) -> Iterator[Beside]:
@@ -194,7 +275,9 @@ def _replications(state: StudyState, prediction: Prediction, found: Found) -> It
     for several in zip(*later, strict=False):
         basis = dict(zip(last, several, strict=True))
         judgement = judged(state, prediction, basis, partial(doubts, state))
-        yield Beside(series=several[0].number, judgement=judgement)
+        later_found = _still_supported(state, prediction, Found(judgement=judgement, used=tuple(several)))
+        if beside := _beside(later_found):
+            yield beside
 
 
 def _comparable(state: StudyState, prediction: Prediction, series: Series) -> list[Series]:

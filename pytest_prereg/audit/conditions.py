@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SUPPORTED = "is supported"
 PENDING = "is pending"
+WITHDRAWN = "is withdrawn"
 
 
 class Lack(NamedTuple):
@@ -44,7 +45,7 @@ def finding(state: StudyState, name: str, reader: Prediction) -> str:
     except PreregError:
         return "can't be judged"
     if found.judgement is None:
-        return PENDING
+        return PENDING if found.withdrawal is None else WITHDRAWN
     if found.standing == "exploratory" and standing(state.orders[reader.id], reader) != "exploratory":
         return "is exploratory"
     return f"is {found.judgement.verdict}"
@@ -57,8 +58,11 @@ def lacks(state: StudyState, prediction: Prediction) -> Iterator[Lack]:
         if known != SUPPORTED:
             yield Lack(f"requires {quoted(name)}, which {known}", known == PENDING)
     before = predecessor(prediction, state.study.predictions)
-    if before is not None and finding(state, before, prediction) == PENDING:
+    known = finding(state, before, prediction) if before is not None else None
+    if known == PENDING:
         yield Lack(f"follows {quoted(before)}, which is pending", may_come=True)
+    if known == WITHDRAWN:
+        yield Lack(f"follows {quoted(before)}, which is withdrawn without a verdict", may_come=False)
 
 
 def unmet(state: StudyState, prediction: Prediction) -> str | None:
@@ -68,9 +72,30 @@ def unmet(state: StudyState, prediction: Prediction) -> str | None:
             return lack.text
         for text in _not_calibrated(state, one):
             return text
+    for _, text in withdrawn_below(state, prediction):
+        return text
     if follows_decided(state, prediction):
         return f"follows {quoted(prediction.table.follows)}, which is decided"
     return None
+
+
+def withdrawn_below(state: StudyState, prediction: Prediction) -> Iterator[Doubt]:
+    """What a prediction rests on and somebody has withdrawn: it is never supported, but still refuted.
+
+    Else who withdraws what a claim requires would be free of its refutation.
+    """
+    for one in _parts(state, prediction):
+        for name in required(state.study, one):
+            if state.is_withdrawn(name):
+                yield Reason.REQUIRED, f"requires {quoted(name)}, which is withdrawn"
+        for instrument in instruments_of(one, state.study.experiments):
+            for name in calibrators(state.study, instrument):
+                if state.is_withdrawn(name):
+                    what = f"instrument {quoted(instrument)} is calibrated by {quoted(name)}"
+                    yield Reason.INSTRUMENT, f"{what}, which is withdrawn"
+    for name in prediction.members:
+        if state.is_withdrawn(name):
+            yield Reason.REQUIRED, f"has {quoted(name)} as a member, which is withdrawn"
 
 
 def waits(state: StudyState, prediction: Prediction) -> str | None:

@@ -50,10 +50,12 @@ def eligible(
 def binding(state: StudyState, prediction: Prediction, several: list[Series]) -> list[Series]:
     """Return those of ``several`` that bind the prediction as it stands; all of them if none does.
 
-    One that was planned before an arm was there has nothing to say of what reads it.
+    One that was planned before an arm was there has nothing to say of what reads it; nor has what was not
+    measured for it of a prediction that is withdrawn.
     """
     able = [one for one in several if not lacking(state, prediction, one)]
-    return [one for one in able if state.binds(one, prediction)] or able
+    bound = [one for one in able if state.binds(one, prediction)]
+    return bound if bound or state.is_withdrawn(prediction.id) else able
 
 
 def lacking(state: StudyState, prediction: Prediction, series: Series) -> list[str]:

@@ -96,7 +96,7 @@ def _p(state: StudyState, name: str) -> float | None:
     prediction = state.study.predictions.get(name)
     basis = state.bases.get(name)
     if prediction is None or basis is None:
-        return NEVER if prediction is None or _is_withdrawn(state, name) else None
+        return NEVER if prediction is None or state.is_withdrawn(name) else None
     try:
         # What is excluded or voided is for its own verdict to tell: it moves no level of the others.
         found = smallest_alpha(partial(_verdict_at, state, prediction, state.undisturbed(basis)))
@@ -112,8 +112,3 @@ def _verdict_at(state: StudyState, prediction: Prediction, basis: Basis, alpha: 
 def _is_claim(state: StudyState, name: str) -> bool:
     prediction = state.study.predictions.get(name)
     return prediction is None or prediction.table.kind == "claim"
-
-
-def _is_withdrawn(state: StudyState, name: str) -> bool:
-    entry = state.lock.predictions.get(name) if state.lock else None
-    return entry is not None and entry.withdrawal is not None

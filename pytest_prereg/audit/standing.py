@@ -12,7 +12,7 @@ from pytest_prereg.evidence.cost import Account
 from pytest_prereg.evidence.model import Series
 from pytest_prereg.judge.model import Judgement, Verdict
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
-from pytest_prereg.registry.lock import LockEntry
+from pytest_prereg.registry.lock import LockEntry, Withdrawal
 from pytest_prereg.registry.model import Prediction, Study
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.uses import arms_of
@@ -87,6 +87,11 @@ class Assessment(msgspec.Struct, kw_only=True, frozen=True):
     """Whether the verdict can be recorded: of a family that is not complete the levels may still rise."""
     account: Account | None = None
     """What the series that decide it took, with all that was run again; ``None`` where none was measured."""
+
+    @property
+    def withdrawal(self) -> Withdrawal | None:
+        """Its tombstone; the judgement is then what the lock keeps, and never given anew."""
+        return self.entry.withdrawal if self.entry is not None else None
 
     @property
     def recorded(self) -> str | None:

@@ -49,6 +49,7 @@ __all__ = [
     "refused_unit",
     "register",
     "render_lock",
+    "taken_id",
     "write_lock",
     "wrong_unit",
 ]
@@ -70,7 +71,8 @@ class Registration(msgspec.Struct, kw_only=True, frozen=True):
     """Entries to add."""
     unchanged: tuple[str, ...]
     changed: dict[str, tuple[Problem, ...]]
-    """What no longer agrees, by prediction: PR104 (text, numbers, settings), PR103 (code)."""
+    """What no longer agrees, by prediction: PR104 (text, numbers, settings, or the id of something that was
+    withdrawn), PR103 (code)."""
     removed: tuple[str, ...]
     """Registered, not withdrawn, and no longer in the study."""
     withdrawn: tuple[str, ...]
@@ -102,6 +104,20 @@ def wrong_unit(study: Study, prediction: Prediction, entry: LockEntry) -> Proble
     message = f"{quoted(prediction.id)} has {has} there, and was registered with {quoted(unit)} and {scale:g}"
     advice = f"Nobody has to edit it: restore it with git checkout HEAD -- {shown(study.lock_path)}"
     return Problem(code="PR104", path=shown(study.lock_path), message=message, advice=advice)
+
+
+def taken_id(study: Study, prediction: Prediction, entry: LockEntry) -> Problem | None:
+    """PR104, where something else stands in the study under the id of what was withdrawn."""
+    if entry.withdrawal is None or entry.digest == registration_digest(study, prediction):
+        return None
+    name = quoted(prediction.id)
+    return Problem(
+        code="PR104",
+        path=shown(study.path),
+        line=prediction.line,
+        message=f"{name} was withdrawn, and this is not what was: {entry.withdrawal.reason}",
+        advice="A tombstone keeps its id for life: give this one another, and leave the old one out or as it was.",
+    )
 
 
 def refused_unit(study: Study, prediction: Prediction, refusal: RefusedError) -> Problem:
@@ -137,10 +153,12 @@ def plan_registration(study: Study, lock: Lock | None, *, at: str | None = None)
         if name not in withdrawn
     }
     gone = (name for name in entries if name not in study.predictions and entries[name].withdrawal is None)
+    changed = {name: current.problems(known[name], keys) for name, keys in differing.items() if keys}
+    taken = {name: (found,) for name in withdrawn if (found := taken_id(study, known[name], entries[name]))}
     return Registration(
         new=current.entries(each for name, each in study.predictions.items() if name not in entries),
         unchanged=tuple(name for name, keys in differing.items() if not keys),
-        changed={name: current.problems(known[name], keys) for name, keys in differing.items() if keys},
+        changed={name: (changed | taken)[name] for name in known if name in changed or name in taken},
         removed=tuple(sorted(gone)),
         withdrawn=withdrawn,
     )

@@ -54,10 +54,16 @@ class Amendment(Entry, kw_only=True, frozen=True):
 
 
 class Withdrawal(Entry, kw_only=True, frozen=True):
-    """The tombstone of a prediction."""
+    """The tombstone of a prediction: what has to be known of it when its text is gone."""
 
     reason: str
     at: str
+    """UTC, ISO 8601; for people, never for order."""
+    kind: Literal["claim", "guard"] = "claim"
+    basis: Literal["measured", "model", "identity"] = "measured"
+    standing: Literal["confirmatory", "replication"] = "confirmatory"
+    """Of the verdict, if there is one: what is exploratory is recorded nowhere."""
+    credence: float | None = None
 
 
 class LockEntry(Entry, kw_only=True, frozen=True):
