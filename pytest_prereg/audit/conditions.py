@@ -58,10 +58,10 @@ def lacks(state: StudyState, prediction: Prediction) -> Iterator[Lack]:
         if known != SUPPORTED:
             yield Lack(f"requires {quoted(name)}, which {known}", known == PENDING)
     before = predecessor(prediction, state.study.predictions)
-    known = finding(state, before, prediction) if before is not None else None
-    if known == PENDING:
+    found = finding(state, before, prediction) if before is not None else None
+    if found == PENDING:
         yield Lack(f"follows {quoted(before)}, which is pending", may_come=True)
-    if known == WITHDRAWN:
+    if found == WITHDRAWN:
         yield Lack(f"follows {quoted(before)}, which is withdrawn without a verdict", may_come=False)
 
 

@@ -116,7 +116,7 @@ def taken_id(study: Study, prediction: Prediction, entry: LockEntry) -> Problem 
         path=shown(study.path),
         line=prediction.line,
         message=f"{name} was withdrawn, and this is not what was: {entry.withdrawal.reason}",
-        advice="A tombstone keeps its id for life: give this one another, and leave the old one out or as it was.",
+        advice="A tombstone keeps its id for life: give this one another, and leave the old one as it was.",
     )
 
 
