@@ -213,7 +213,7 @@ class TestUnreadable:
         (message,) = told(text)
         line = text[: text.index("<<<")].count("\n") + 1
         assert message.startswith(f"predictions.lock:{line}: PR010: merge-conflict marker ")
-        assert "pytest-prereg merge-lock %O %A %B" in message
+        assert "pytest-prereg init --merge-driver && git checkout -m -- predictions.lock" in message
 
     def test_an_id_that_is_there_twice(self):
         text = TEXT.replace("[predictions.b]", "[predictions.a]")
