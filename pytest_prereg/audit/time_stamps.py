@@ -10,6 +10,7 @@ import datetime as dt
 import hashlib
 import re
 import ssl
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from rfc3161_client import TimeStampResponse
 
 EXTRA = "pip install 'pytest-prereg[anchor]'"
+ROOTS = "Who trusts this authority names its root certificate: --anchor-roots FILE"
 
 _SHA256 = "2.16.840.1.101.3.4.2.1"
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _GRANTED = 0
+_UNTRUSTED = "Verify error"
 
 
 class Query(msgspec.Struct, kw_only=True, frozen=True):
@@ -75,15 +78,13 @@ def read(answer: bytes) -> Stamp:
     if found.status != _GRANTED:
         said = _printable("; ".join(found.status_string))
         raise _refused(f"the authority granted no time-stamp{said and f': {said}'}")
-    try:
+    with _contained("the time-stamp can't be read"):
         info = found.tst_info
         imprint = info.message_imprint
         algorithm = imprint.hash_algorithm.dotted_string
         stamp = Stamp(
             digest=imprint.message.hex(), at=info.gen_time, authority=_authority(found), nonce=info.nonce
         )
-    except (ValueError, TypeError) as error:
-        raise _refused(f"the time-stamp can't be read: {error}") from error
     if algorithm != _SHA256:
         raise _refused(f'the time-stamp is over a digest of kind "{algorithm}", and not over a SHA-256')
     return stamp
@@ -99,14 +100,9 @@ def verify(answer: bytes, roots: Iterable[Certificate]) -> Stamp:
     """
     stamp = read(answer)
     library = _library()
-    verifier = library.VerifierBuilder(roots=list(roots)).build()
-    try:
+    with _contained(f"it says {stamp.authority}, and that can't be verified"):
+        verifier = library.VerifierBuilder(roots=list(roots)).build()
         verifier.verify(_decoded(answer), bytes.fromhex(stamp.digest))
-    except (library.VerificationError, ValueError, TypeError) as error:
-        said = str(error).removeprefix("Error while verifying certificates: ")
-        message = f"nobody trusted here signed it as {stamp.authority}: {_printable(said)}"
-        advice = "Whoever trusts another authority names its root certificate: --anchor-roots FILE"
-        raise _refused(message, advice) from error
     return stamp
 
 
@@ -118,9 +114,8 @@ def roots_of(path: Path | None) -> list[Certificate]:
     """
     _library()
     if path is None:
-        roots = list(_readable(_system()))
-        advice = "Name the root certificates that you trust: --anchor-roots FILE"
-        problem = Problem(code="PR153", message="this system trusts no certificates", advice=advice)
+        roots = _readable(_system())
+        problem = Problem(code="PR153", message="this system trusts no certificates", advice=ROOTS)
     else:
         roots = _from_file(path)
         problem = Problem(code="PR153", message="there is no certificate in PEM form here", path=str(path))
@@ -133,13 +128,12 @@ def _from_file(path: Path) -> list[Certificate]:
     from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
 
     try:
-        return [load_pem_x509_certificate(each) for each in _PEM.findall(path.read_bytes())]
+        texts = _PEM.findall(path.read_bytes())
     except OSError as error:
         message = f"the certificates can't be read: {error.strerror}"
         raise AnchorError(Problem(code="PR153", message=message, path=str(path))) from error
-    except ValueError as error:
-        message = f"one of the certificates can't be read: {error}"
-        raise AnchorError(Problem(code="PR153", message=message, path=str(path))) from error
+    with _contained(f"one of the certificates in {path} can't be read"):
+        return [load_pem_x509_certificate(each) for each in texts]
 
 
 def _system() -> Iterator[bytes]:
@@ -152,36 +146,66 @@ def _system() -> Iterator[bytes]:
             yield from _PEM.findall(path.read_bytes())
 
 
-def _readable(several: Iterable[bytes]) -> Iterator[Certificate]:
-    """Yield certificates without those that are too odd to be read, which stand for nobody then."""
+def _readable(several: Iterable[bytes]) -> list[Certificate]:
+    """Return certificates without those that are too odd to be read, which stand for nobody then."""
     from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
 
+    found = []
     for each in dict.fromkeys(several):
-        with contextlib.suppress(ValueError):
-            yield load_pem_x509_certificate(each)
+        with contextlib.suppress(AnchorError), _contained(""):
+            found.append(load_pem_x509_certificate(each))
+    return found
 
 
 def _decoded(answer: bytes) -> TimeStampResponse:
     library = _library()
     try:
-        return library.decode_timestamp_response(answer)
+        found: TimeStampResponse = library.decode_timestamp_response(answer)
     except (ValueError, TypeError) as error:
         raise _refused("it is no RFC 3161 time-stamp") from error
+    return found
 
 
 def _authority(found: TimeStampResponse) -> str:
-    """The name in the certificate that signed; what an answer calls its authority, anybody may write."""
+    """Return the name in the certificate that signed; what an answer calls its authority, anybody may write.
+
+    Which certificate that is, is not signed, and neither are the others that come with it. So there must be
+    one only that it can be: else one would be looked at, and another would have signed.
+
+    Raises:
+        AnchorError: There is none, or several (PR153).
+    """
     from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415
     from cryptography.x509.oid import NameOID  # noqa: PLC0415
 
     signed = found.signed_data
-    signers = {(one.issuer.rfc4514_string(), one.serial_number) for one in signed.signer_infos}
-    for each in map(load_der_x509_certificate, signed.certificates):
-        if (each.issuer.rfc4514_string(), each.serial_number) in signers:
-            common = each.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-            name = common[0].value if common else each.subject.rfc4514_string()
-            return f'"{_printable(str(name))}"'
-    return "somebody whose certificate is not there"
+    signers = {one.serial_number for one in signed.signer_infos}
+    several = [load_der_x509_certificate(each) for each in signed.certificates]
+    candidates = [each for each in several if each.serial_number in signers]
+    if len(candidates) != 1 or len(signers) != 1:
+        raise _refused(f"{len(candidates)} of its certificates can be the one that signed it, and not one")
+    common = candidates[0].subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    name = common[0].value if common else candidates[0].subject.rfc4514_string()
+    return f'"{_printable(str(name))}"'
+
+
+@contextlib.contextmanager
+def _contained(what: str) -> Iterator[None]:
+    """Whatever the library makes of what others wrote is one refusal; what it only warns of is let be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except AnchorError:
+        raise
+    except Exception as error:  # each damaged byte may raise something else
+        raise _refused(f"{what}: {_why(str(error))}", ROOTS if _UNTRUSTED in str(error) else None) from error
+
+
+def _why(said: str) -> str:
+    """Return the one reason among all that OpenSSL says."""
+    reasons = re.findall(rf'{_UNTRUSTED}: ([^"]+)"', said) or re.findall(r'reason: "([^"]+)"', said)
+    return _printable(reasons[-1] if reasons else said)
 
 
 def _printable(text: str) -> str:
