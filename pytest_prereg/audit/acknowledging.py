@@ -38,7 +38,7 @@ def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[L
         StudyError: Nothing of the kind is open (PR152).
     """
     code = code.upper()
-    if not reason.strip():
+    if not any(map(str.isalnum, reason)):
         message = (
             f"{quoted(code)} of {quoted(name)} needs a reason: whoever reads the verdict has to judge it"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.audited import Audited, Recorded
 from pytest_prereg.audit.finding import Finding, Level, by_weight, sound
 from pytest_prereg.audit.findings.anchors import of_anchors
 from pytest_prereg.audit.findings.evidence import of_evidence
@@ -15,7 +16,7 @@ from pytest_prereg.audit.findings.order import of_order
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.unproven import unproven
 from pytest_prereg.audit.findings.weakening import of_weakening
-from pytest_prereg.audit.standing import Standing, standing
+from pytest_prereg.audit.standing import standing
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.standing import Standing
     from pytest_prereg.registry.lock import Lock, LockEntry
     from pytest_prereg.registry.model import Prediction
 
@@ -34,31 +36,6 @@ _OF_THE_GATE = frozenset({"PR204"})
 """Acknowledged in the lock as well, and found by the gate alone."""
 
 FINE, FAILED, UNTOLD = 0, 1, 4
-
-
-class Recorded(msgspec.Struct, kw_only=True, frozen=True):
-    """A verdict as a lock records it."""
-
-    verdict: str
-    reason: str | None = None
-    estimate: float | None = None
-    interval: tuple[float, float] | None = None
-    unit: str
-    n: int | None = None
-    series: int | None = None
-
-
-class Audited(msgspec.Struct, kw_only=True, frozen=True):
-    """Where a prediction stands: its order, its standing and its record on both sides of a comparison."""
-
-    id: str
-    order: str | None
-    """``None`` for a withdrawn one that is no longer in the study."""
-    standing: Standing | None
-    base: Recorded | None
-    """In the lock that is compared with; an audit compares with HEAD's."""
-    head: Recorded | None
-    """In the lock as it is."""
 
 
 class Audit(msgspec.Struct, kw_only=True, frozen=True):

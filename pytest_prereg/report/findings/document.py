@@ -15,7 +15,7 @@ from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.records import Order, Standing
 
 if TYPE_CHECKING:
-    from pytest_prereg.audit.auditing import Audited, Recorded
+    from pytest_prereg.audit.audited import Audited, Recorded
     from pytest_prereg.audit.finding import Finding
     from pytest_prereg.report.findings.reported import Reported
 

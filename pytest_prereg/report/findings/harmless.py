@@ -17,9 +17,9 @@ _LOG_COMMAND = re.compile(r"##(?=\w*\[)")
 _MENTION = re.compile(
     r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE
 )
-_MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-!|~$]")
-_NUMBERED = re.compile(r"(?<=^\d)\.|(?<=^\d\d)\.")
-"""A line's beginning that makes it an item of a list."""
+_MARKUP = re.compile(r"[\\`*_\[\]#|~$]")
+_BULLET = re.compile(r"^([-+=]|[0-9]+(?=[.)]))")
+"""A line's beginning that makes it an item of a list, or what is above it a heading."""
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 _GIT = "add|checkout|clone|commit|diff|fetch|init|log|merge|pull|push|rebase|restore|revert|show|tag"
@@ -46,7 +46,7 @@ def harmless_line(line: str) -> str:
 def markdown(text: str) -> str:
     """Return ``text`` as Markdown that shows it, on one line: no markup, link, mention or end of a cell."""
     escaped = _MARKUP.sub(r"\\\g<0>", _MENTION.sub(_NOTHING, plain(text)).translate(_ENTITIES))
-    return _NUMBERED.sub(r"\\.", escaped)
+    return _BULLET.sub(rf"{_NOTHING}\1", escaped)
 
 
 def code(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.auditing import Audited
+from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.finding import Finding
 
 if TYPE_CHECKING:

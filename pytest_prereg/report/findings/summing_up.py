@@ -39,7 +39,7 @@ class Mark(StrEnum):
 
 _COUNTED = {
     Mark.ERROR: ("error", "errors"),
-    Mark.UNKNOWN: ("thing that could not be told", "things that could not be told"),
+    Mark.UNKNOWN: ("could not be told", "could not be told"),
     Mark.REVIEW: ("open review", "open reviews"),
     Mark.SEEN: ("acknowledged", "acknowledged"),
     Mark.NOTICE: ("notice", "notices"),
@@ -98,7 +98,8 @@ def without_registrations(findings: Iterable[Finding]) -> list[Finding]:
 
 def folded_text(group: Group) -> str:
     """Return what a group says: ``13 registered: a, b, c and 10 more``."""
-    names = list(dict.fromkeys(one.id for one in group.findings if one.id))
+    in_order = sorted(group.findings, key=lambda one: (one.path or "", one.line or 0))
+    names = list(dict.fromkeys(one.id for one in in_order if one.id))
     shown = ", ".join(names) if len(names) <= _NAMED else ", ".join(names[: _NAMED - 1])
     more = f" and {len(names) - _NAMED + 1} more" if len(names) > _NAMED else ""
     return f"{len(group.findings)} {rule_of(group.first.code).folded}" + (f": {shown}{more}" if names else "")
@@ -115,7 +116,9 @@ def result(reported: Reported) -> str:
     """Return in one line what it amounts to, with what the exit status means."""
     failing = [one for one in reported.findings if one.fails]
     told = counted(failing) if failing else "nothing is wrong, nothing waits for a person"
-    meaning = {0: "exit 0: fine", 4: "exit 4: could not tell"}.get(reported.exit, "exit 1")
+    meaning = {0: "exit 0: fine", 4: "exit 4: could not tell"}.get(
+        reported.exit, "exit 1: to be mended or acknowledged"
+    )
     return f"{reported.command}: {told} ({meaning})"
 
 

@@ -1,0 +1,32 @@
+"""Where a prediction stands, beside the findings about it: order, standing, what locks record of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_prereg.audit.standing import Standing
+
+
+class Recorded(msgspec.Struct, kw_only=True, frozen=True):
+    """A verdict as a lock records it."""
+
+    verdict: str
+    reason: str | None = None
+    estimate: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str
+    n: int | None = None
+    series: int | None = None
+
+
+class Audited(msgspec.Struct, kw_only=True, frozen=True):
+    """Where a prediction stands: its order, its standing and its record on both sides of a comparison."""
+
+    id: str
+    order: str | None
+    """``None`` for a withdrawn one that is no longer in the study."""
+    standing: Standing | None
+    base: Recorded | None
+    """In the lock that is compared with; an audit compares with HEAD's."""
+    head: Recorded | None
+    """In the lock as it is."""
