@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.changes import Revision
 from pytest_prereg.audit.committed import committed_lock
 from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.opposites import clashes
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
@@ -35,6 +37,7 @@ from pytest_prereg.registry.starter import ATTRIBUTES_FILE
 from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.units import check_units, registered_unit
 from pytest_prereg.registry.uses import arms_of, named
+from pytest_prereg.registry.vacuous import is_vacuous
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -93,6 +96,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     problems += _of_designs(study, designs)
     problems += _late(study, [name for name in study.predictions if name not in registered])
     problems += _opposites(study, designs)
+    problems += _vacuous(study, checked)
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
 
@@ -165,14 +169,20 @@ def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem
 
 def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
     """Return a problem for each new prediction whose refutation would support another one."""
-    known: dict[tuple[str, tuple[Region, ...]], list[str]] = {}
-    measured = (name for name, one in study.predictions.items() if not one.members)
-    for name in sorted(measured, key=lambda name: name in new):
-        question, regions = _question(study.predictions[name]), _regions(study, study.predictions[name])
-        for other in known.get((question, regions[::-1]), ()) if regions and name in new else ():
-            advice = "Whatever is found would support one of them; register the one that you expect."
-            yield _problem(study, name, "PR036", f"predicts the opposite of {quoted(other)}", advice)
-        known.setdefault((question, regions), []).append(name)
+    several = sorted(study.predictions.values(), key=lambda one: one.id in new)
+    advice = "Whatever is found would support one of them; register the one that you expect."
+    for other, one, how in clashes(Revision(study=study, prediction=each) for each in several):
+        if how == "opposite" and one.prediction.id in new:
+            message = f"predicts the opposite of {quoted(other.prediction.id)}"
+            yield _problem(study, one.prediction.id, "PR036", message, advice)
+
+
+def _vacuous(study: Study, names: Iterable[str]) -> Iterable[Problem]:
+    """Return a problem for each prediction of what is the same whatever is measured."""
+    advice = "Estimate what a measurement can change."
+    for name in names:
+        if is_vacuous(study.predictions[name]):
+            yield _problem(study, name, "PR038", "is about a quantity that no measurement can change", advice)
 
 
 def _late(study: Study, new: Iterable[str]) -> Iterable[Problem]:
@@ -190,25 +200,6 @@ def _late(study: Study, new: Iterable[str]) -> Iterable[Problem]:
 def _seals(file: SessionFile) -> bool:
     """Whether a session serves registered predictions, as pilots and explorations do not."""
     return file.header is not None and bool(file.header.predictions) and bool(file.attempts)
-
-
-def _question(prediction: Prediction) -> str:
-    """What is estimated, whatever is predicted of it."""
-    inputs = prediction.formula.inputs if prediction.formula is not None else ()
-    read = [(one.experiment, one.arm, one.constant, one.quantity and one.quantity.node) for one in inputs]
-    divisor = prediction.divisor and prediction.divisor.node
-    across = (prediction.arms, prediction.contrast, prediction.points, prediction.reduction)
-    how = (prediction.statistic, prediction.q, *across)
-    return repr((prediction.experiments, prediction.quantity.node, divisor, read, *how))
-
-
-def _regions(study: Study, prediction: Prediction) -> tuple[Region, ...]:
-    """What is predicted and what falsifies, in the registered unit; nothing where there is none."""
-    try:
-        unit, _ = registered_unit(study, prediction)
-        return thresholds(prediction, unit)
-    except RefusedError:
-        return ()
 
 
 def register_new(study: Study) -> Review:
