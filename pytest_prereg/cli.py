@@ -92,6 +92,14 @@ study_option = click.option(
     help="The prediction file; the one in the current folder unless given.",
 )
 
+roots_option = click.option(
+    "--anchor-roots",
+    "roots",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Root certificates (PEM) that time-stamps must lead to; those that the system trusts unless given.",
+)
+
 
 def load(file: Path | None) -> Study:
     """Load the study that was named, or the one of the current folder.
@@ -211,17 +219,37 @@ def merge_lock(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
 
 @main.command(short_help="Register what is new.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if study and lock differ.")
+@click.option(
+    "--anchor", "authority", metavar="URL", help="Register nothing; have the lock at HEAD time-stamped there."
+)
+@roots_option
 @study_option
-def lock(*, check: bool, file: Path | None) -> None:
+def lock(*, check: bool, authority: str | None, roots: Path | None, file: Path | None) -> None:
     """Register the predictions that are new, and check those that are registered."""
     from pytest_prereg import registration  # noqa: PLC0415
 
+    if check and authority is not None:
+        raise click.UsageError("--check writes nothing, and --anchor does")
+    if roots is not None and authority is None:
+        raise click.UsageError("--anchor-roots belongs to --anchor")
     study = load(file)
+    if authority is not None:
+        _anchor_lock(study, authority, roots)
+        return
     if check:
         _check_lock(study)
         return
     found = registration.register_new(study)
     _say_registered(study, found)
+
+
+def _anchor_lock(study: Study, authority: str, roots: Path | None) -> None:
+    from pytest_prereg.audit.anchoring import anchor, commit_command  # noqa: PLC0415
+    from pytest_prereg.report.commands import anchored_lines  # noqa: PLC0415
+
+    for line in anchored_lines(anchor(study, authority, roots)):
+        say(line)
+    say(f"next:  {commit_command(study)}")
 
 
 def _check_lock(study: Study) -> None:
@@ -581,8 +609,9 @@ def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
 )
 @click.option("--all", "every", is_flag=True, help="Show each notice by itself; in a terminal alone.")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@roots_option
 @study_option
-def audit(*, form: Format, every: bool, output: Path | None, file: Path | None) -> None:
+def audit(*, form: Format, every: bool, output: Path | None, roots: Path | None, file: Path | None) -> None:
     """Say all that history, evidence and lock show of a study, and what can't be proven.
 
     Nothing is run or changed. Exit status: 0 fine, 1 errors or open reviews, 4 it could not be told.
@@ -595,6 +624,7 @@ def audit(*, form: Format, every: bool, output: Path | None, file: Path | None) 
     from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
 
     state = StudyState(load(file))
+    state.anchor_roots = roots
     found = reported_audit(audit_study(state), state)
     unicode = output is not None or can_draw(sys.stdout.encoding)
     text = rendered(found, form, width=_width(), every=every, unicode=unicode)

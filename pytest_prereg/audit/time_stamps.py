@@ -54,6 +54,12 @@ class Stamp(msgspec.Struct, kw_only=True, frozen=True):
     """By the certificate that signed."""
     nonce: int | None
 
+    @property
+    def statement(self) -> str:
+        """What it says of what it is over: ``existed at 2026-08-02T12:00:00Z, says "NAME"``."""
+        at = self.at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"existed at {at}, says {self.authority}"
+
 
 def query(data: bytes) -> Query:
     """Return a question for a time-stamp over ``data``, which itself is not sent.

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.model import ONLY_ARM
@@ -16,6 +17,7 @@ from pytest_prereg.report.columns import padded, width_of, wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pytest_prereg.audit.anchoring import Anchored
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.judge.design import DesignReport
@@ -203,6 +205,11 @@ def imported_lines(
         return [*lines, "next:  pytest --prereg-verify --prereg-record"]
     lines.append(f"series {series.number} still wants {_arms(wanting)}")
     return [*lines, f"next:  pytest-prereg import FILE --experiment {experiment.id}"]
+
+
+def anchored_lines(anchored: Anchored) -> list[str]:
+    """Return what an authority has signed of the lock at HEAD, and where that is kept."""
+    return [f"anchored  the lock at HEAD {anchored.stamp.statement}", f"kept in {shown(anchored.path)}"]
 
 
 def _taken_for_granted(experiment: Experiment, file: SessionFile) -> Iterator[str]:

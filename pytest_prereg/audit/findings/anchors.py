@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -72,8 +71,7 @@ def _of_one(path: Path, roots: list[Certificate], versions: Versions) -> Finding
 
 def _proven(stamp: Stamp, commit: str | None) -> str:
     which = f"the lock of {commit[:_SHORT]}" if commit else "the lock as it is on disk, not committed,"
-    at = stamp.at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{which} existed at {at}, says {stamp.authority}"
+    return f"{which} {stamp.statement}"
 
 
 def _of_none(path: Path, stamp: Stamp, versions: Versions, about: str) -> Finding:
