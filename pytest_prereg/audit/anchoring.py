@@ -124,6 +124,8 @@ def _post(url: str, body: bytes) -> bytes:
     """
     if not url.startswith(("http://", "https://")):
         raise _failure("the address of an authority begins with http:// or https://")
+    if _shown(url) != url.partition("?")[0]:
+        raise _failure("an address with a name or a password in it can't be asked")
     headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
     try:
         request = urllib.request.Request(url, body, headers)  # noqa: S310 - the scheme has been checked
