@@ -42,9 +42,13 @@ class WrittenStudy:
         *,
         series: int = 1,
         origin: str = "measured",
+        causes: Mapping[tuple[str, int], str] | None = None,
         **header: Any,
     ) -> Path:
-        """Writes one session: the attempts at each slot, (arm, index), in order of the slots' indices."""
+        """Writes one session: the attempts at each slot, (arm, index), in order of the slots' indices.
+
+        ``causes`` are why repeats were excluded or are invalid, by slot.
+        """
         declared = self.study.experiments[experiment]
         bound = {
             name: registration_digest(self.study, one)
@@ -87,6 +91,7 @@ class WrittenStudy:
                             outcome=outcome,
                             values=dict(values),
                             instruments=instruments,
+                            cause=(causes or {}).get((arm, index)),
                         )
                     )
         return write_session(self.study.evidence_folder, first, lines)
