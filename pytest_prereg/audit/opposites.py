@@ -74,8 +74,13 @@ def asked(one: Revision) -> Asked | None:
 
 def clash(left: Asked, right: Asked) -> Clash | None:
     """Return how two answers to one question contradict each other, or make sure that one of them holds."""
-    if left.question != right.question or _is_elsewhere(left.one, right.one):
+    if left.question != right.question:
         return None
+    how = _between(left, right)
+    return None if how is None or _is_elsewhere(left.one, right.one) else how
+
+
+def _between(left: Asked, right: Asked) -> Clash | None:
     if (left.predicts, left.falsifier) == (right.falsifier, right.predicts):
         return "opposite"
     if covers(_union(left.predicts, right.predicts), _possible(left.one.prediction)):

@@ -26,7 +26,9 @@ from pytest_prereg.registry.tables import StudyTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_prereg.audit.chronicle import Chronicle
     from pytest_prereg.audit.git import Repository
+    from pytest_prereg.audit.past import Past
     from pytest_prereg.registry.model import Experiment, Study
 
 _TOML, _LOCK, _MODULE = ".toml", ".lock", ".py"
@@ -77,6 +79,11 @@ class Revisions:
         self._loaded: dict[str, Study | NoRevision] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
+    @classmethod
+    def of(cls, past: Past, study: Study) -> Revisions:
+        """Return the versions of a study in the history that was read for it."""
+        return cls(past.repository, study.id, past.repository.relative(study.path))
+
     def at(self, commit: str) -> Study | NoRevision:
         """Return the study as a commit has it, as :func:`study_at` does."""
         if commit not in self._loaded:
@@ -107,6 +114,16 @@ class Revisions:
         if key not in self._digests:
             self._digests[key] = registration_digest(study, study.predictions[prediction])
         return self._digests[key]
+
+
+def commits_with(record: Chronicle, prediction: str, digest: str) -> list[str]:
+    """Return commits whose text may be what a digest registers: those that brought it in, and HEAD.
+
+    A text may have been committed after the lock that registers it.
+    """
+    changes = (one for one in record.changes if one.id == prediction and one.after is not None)
+    found = [one.commit for one in changes if one.commit and one.after and one.after.digest == digest]
+    return [*found, "HEAD"]
 
 
 _Found = tuple[str, bytes, dict[str, Any]]
