@@ -31,7 +31,7 @@ from pytest_prereg.measure.limits import Forecast, Limits
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.planning import first_launches
 from pytest_prereg.measure.schedule import seed_base
-from pytest_prereg.permission import refusal
+from pytest_prereg.permission import is_withdrawn, refusal
 from pytest_prereg.registry.environment_conditions import machine_outside
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Campaign:
     def due(self, prediction: Prediction, name: str) -> Due | None:
         """The series of an experiment that a prediction waits for; ``None`` if none is, or may be run."""
         experiment = self.state.study.experiments[name]
-        if experiment.kind != "fixture":
+        if experiment.kind != "fixture" or self.state.is_withdrawn(prediction.id):
             return None
         complete = candidates(self.state, prediction, name)
         bound = any(self.state.binds(one, prediction) for one in complete)
@@ -155,7 +155,7 @@ class Campaign:
         if problem is not None:
             consequence = "its verdict is exploratory" if self.explore else "nothing was measured for it"
             self.refused[prediction.id] = replace(problem, message=f"{problem.message}, so {consequence}.")
-            if not self.explore or (complete and not self.fresh):
+            if not self.explore or (complete and not self.fresh) or is_withdrawn(self.state, prediction):
                 return None
         if not self.explore and (why := self._outside(experiment)):
             self._withheld[prediction.id, name] = why
@@ -198,11 +198,15 @@ class Campaign:
             experiment=experiment.id,
             number=started.number if started else next_number(every),
             series=started,
-            predictions=dict(started.predictions) if started else bound,
+            predictions=self._unburied(started.predictions) if started else bound,
             missing=planned - len(started.repeats) if started else planned,
             planned=planned,
             may_end_early=experiment.stopping is not None,
         )
+
+    def _unburied(self, predictions: Mapping[str, str]) -> dict[str, str]:
+        """What a series that is gone on with binds still: not what was withdrawn meanwhile."""
+        return {name: digest for name, digest in predictions.items() if not self.state.is_withdrawn(name)}
 
     # Running it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import Problem
@@ -12,7 +13,7 @@ from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.registry.lock import LockEntry
+    from pytest_prereg.registry.lock import LockEntry, Withdrawal
     from pytest_prereg.registry.model import Prediction
 
 
@@ -20,25 +21,65 @@ def refusal(state: StudyState, prediction: Prediction) -> Problem | None:
     """Return why nothing may be launched for the prediction, and what would change that."""
     if state.repository is None:
         return _problem(state, prediction, "PR101", "is not in a git repository")
+    if is_withdrawn(state, prediction):
+        return _withdrawn(state, prediction)
     committed = state.head_lock.predictions.get(prediction.id) if state.head_lock else None
-    working = state.entry(prediction)
+    lacking = _lacking(state, prediction, committed)
+    if lacking is None:
+        return None
+    code, what = lacking
+    return _problem(state, prediction, code, what, _first(state, prediction))
+
+
+def _lacking(
+    state: StudyState, prediction: Prediction, committed: LockEntry | None
+) -> tuple[str, str] | None:
+    """Return what HEAD lacks of a prediction as it is to be measured, with its code."""
     if committed is None:
-        first = "" if working else "pytest-prereg lock && "
-        return _problem(state, prediction, "PR102", "is not in the lock at HEAD", first)
-    amend = f"Restore it, or: pytest-prereg amend {prediction.id} --reason '…' && "
-    first = "" if _is_current(state, working, prediction) else amend
+        return "PR102", "is not in the lock at HEAD"
     if committed.digest != state.digests[prediction.id]:
-        return _problem(state, prediction, "PR104", "is not what the lock at HEAD registers", first)
-    experiment = listed(prediction.experiments, "or")
+        return "PR104", "is not what the lock at HEAD registers"
     if not _is_current(state, committed, prediction):
-        changed = f"was registered with other code of experiment {experiment}"
-        return _problem(state, prediction, "PR103", changed, first)
-    uncommitted = [name for name in prediction.experiments if not state.has_committed_code(name)]
-    if uncommitted:
-        experiment = listed(uncommitted)
-        what = f"is registered, but the code of experiment {experiment} is not committed"
-        return _problem(state, prediction, "PR102", what)
+        return "PR103", f"was registered with other code of experiment {listed(prediction.experiments, 'or')}"
+    if uncommitted := [name for name in prediction.experiments if state.uncommitted_code(name)]:
+        code = f"the code of experiment {listed(uncommitted)}"
+        return "PR102", f"is registered, but {code} is not committed as it is"
     return None
+
+
+def _first(state: StudyState, prediction: Prediction) -> str:
+    """Return what has to be typed before the commit: nothing where the working lock has it as it stands."""
+    working = state.entry(prediction)
+    if working is None:
+        return "pytest-prereg lock && "
+    if _is_current(state, working, prediction):
+        return ""
+    return f"Restore it, or: pytest-prereg amend {shlex.quote(prediction.id)} --reason '…' && "
+
+
+def is_withdrawn(state: StudyState, prediction: Prediction) -> bool:
+    """Whether a prediction has a tombstone, here or at HEAD: then nothing is measured for it in any mode."""
+    return _tombstone(state, prediction) is not None
+
+
+def _withdrawn(state: StudyState, prediction: Prediction) -> Problem:
+    """Return that the prediction is withdrawn: there is nothing to commit that would change that."""
+    withdrawal = _tombstone(state, prediction)
+    reason = withdrawal.reason if withdrawal is not None else ""
+    if state.is_withdrawn(prediction.id):
+        advice = "It stays so: what you expect now is another prediction, with an id of its own."
+    else:
+        advice = f"Its tombstone stays: git checkout HEAD -- {shown(state.study.lock_path)}"
+    message = f"{quoted(prediction.id)} is withdrawn ({reason})"
+    path = shown(state.study.path)
+    return Problem(code="PR102", message=message, path=path, line=prediction.line, advice=advice)
+
+
+def _tombstone(state: StudyState, prediction: Prediction) -> Withdrawal | None:
+    locks = (state.lock, state.head_lock)
+    entries = (lock.predictions.get(prediction.id) for lock in locks if lock is not None)
+    found = (entry.withdrawal for entry in entries if entry is not None and entry.withdrawal is not None)
+    return next(found, None)
 
 
 def _is_current(state: StudyState, entry: LockEntry | None, prediction: Prediction) -> bool:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit import git_commands
 from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.committed import committed_lock
+from pytest_prereg.audit.committed import committed_lock, uncommitted_code
+from pytest_prereg.audit.dependencies import rests_on
 from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.git_commands import Place
 from pytest_prereg.audit.opposites import clashes
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
 from pytest_prereg.judge.fitness import SMALLEST_N
+from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import (
@@ -33,6 +36,7 @@ from pytest_prereg.registry.lock import (
 from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
+from pytest_prereg.registry.relations import predecessor
 from pytest_prereg.registry.starter import ATTRIBUTES_FILE
 from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.units import check_units, registered_unit
@@ -41,6 +45,7 @@ from pytest_prereg.registry.vacuous import is_vacuous
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
@@ -95,7 +100,8 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     designs = _designs(study, checked)
     problems += _of_designs(study, designs)
     problems += _late(study, [name for name in study.predictions if name not in registered])
-    problems += _opposites(study, designs)
+    problems += _opposites(study, designs, registered)
+    problems += _on_withdrawn(study, registered, checked)
     problems += _vacuous(study, checked)
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
@@ -167,9 +173,25 @@ def _of_designs(study: Study, designs: Mapping[str, Design]) -> Iterable[Problem
     return (dataclasses.replace(problem, path=str(study.path)) for problem in problems)
 
 
-def _opposites(study: Study, new: Collection[str]) -> Iterable[Problem]:
-    """Return a problem for each new prediction whose refutation would support another one."""
-    several = sorted(study.predictions.values(), key=lambda one: one.id in new)
+def _on_withdrawn(
+    study: Study, registered: Mapping[str, LockEntry], names: Iterable[str]
+) -> Iterable[Problem]:
+    """Return a problem for each prediction that would rest on a withdrawn one, which supports nothing."""
+    buried = {name for name, entry in registered.items() if entry.withdrawal is not None}
+    for name in names if buried else ():
+        before = predecessor(study.predictions[name], study.predictions)
+        for other in rests_on(study, study.predictions[name]):
+            is_open = other == before and registered[other].verdict == Verdict.INCONCLUSIVE
+            if other in buried and not is_open:
+                message = f"rests on {quoted(other)}, which is withdrawn"
+                yield _problem(study, name, "PR007", message, "Let it rest on what stands.")
+
+
+def _opposites(study: Study, new: Collection[str], registered: Mapping[str, LockEntry]) -> Iterable[Problem]:
+    """Return a problem for each new prediction whose refutation would support another one that stands."""
+    buried = {name for name, entry in registered.items() if entry.withdrawal is not None}
+    standing = (one for one in study.predictions.values() if one.id not in buried)
+    several = sorted(standing, key=lambda one: one.id in new)
     advice = "Whatever is found would support one of them; register the one that you expect."
     for other, one, how in clashes(Revision(study=study, prediction=each) for each in several):
         if how == "opposite" and one.prediction.id in new:
@@ -231,8 +253,16 @@ def unregistered(study: Study) -> list[Problem]:
 def removed(study: Study, registration: Registration) -> list[Problem]:
     """Return a problem for each prediction that is registered and no longer in the study."""
     message = "is registered and no longer here"
-    advice = "Put it back: what is registered stays. Under another name it is another prediction, beside it."
-    return [_problem(study, name, "PR203", message, advice) for name in registration.removed]
+    return [_problem(study, name, "PR203", message, put_back(name)) for name in registration.removed]
+
+
+def put_back(name: str) -> str:
+    """Return what to do about a prediction that is registered and that the study no longer has."""
+    withdraw = f"pytest-prereg withdraw {shlex.quote(name)} --reason '…'"
+    return (
+        f"Put it back, or say why it goes: {withdraw}\n"
+        "Under another name it is another prediction, beside it."
+    )
 
 
 def _problem(study: Study, name: str, code: str, message: str, advice: str) -> Problem:
@@ -292,14 +322,17 @@ def bound_predictions(study: Study, experiment: Experiment) -> dict[str, str]:
     """Return the digests that evidence of an experiment is bound to: those in the lock, by prediction.
 
     Raises:
-        StudyError: No prediction of the experiment is registered (PR102), or one has changed (PR104).
+        StudyError: No prediction of the experiment is registered, or all are withdrawn (PR102); one has
+            changed (PR104).
     """
     lock = read_lock(study.lock_path)
     registered = lock.predictions if lock else {}
     names = [each.id for each in study.predictions.values() if experiment.id in each.experiments]
-    bound = {name: registered[name].digest for name in names if name in registered}
+    known = {name: registered[name] for name in names if name in registered}
+    bound = {name: entry.digest for name, entry in known.items() if entry.withdrawal is None}
     if not bound:
-        message = f"no prediction of {quoted(experiment.id)} is registered, so nothing was taken in"
+        left = "not withdrawn" if known else "registered"
+        message = f"no prediction of {quoted(experiment.id)} is {left}, so nothing was taken in"
         advice = "First what is expected, then the data: pytest-prereg lock, and commit."
         raise StudyError(Problem(code="PR102", path=str(study.path), message=message, advice=advice))
     changed = plan_registration(study, lock).changed
@@ -325,28 +358,51 @@ def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
     return [Problem(code="PR102", path=str(study.path), message=message, advice=advice)]
 
 
-def commit_command(study: Study, names: Collection[str], verb: str) -> str:
-    """Return the git command that commits the registration of predictions, as typed in the current folder."""
-    file = os.path.relpath(study.path)
-    paths = [f"{shlex.quote(file.removesuffix('toml'))}*", *_modules(study, names), *_attributes(study)]
+def commit_command(study: Study, names: Collection[str], verb: str, *, also: Iterable[Path] = ()) -> str:
+    """Return the git command that commits the registration of predictions, as typed in the current folder.
+
+    Args:
+        study: Theirs.
+        names: Their ids.
+        verb: What the message begins with.
+        also: More that belongs to the commit.
+    """
     shown = list(names)
     what = ", ".join(shown) if len(shown) <= _NAMED else f"{len(shown)} predictions of {study.id}"
-    begin = "git init && " if Repository.find(study.folder) is None else ""
-    return f"{begin}git add {' '.join(paths)} && git commit -m {shlex.quote(f'{verb} {what}')}"
+    places = [
+        Place(study.path.with_name(f"{study.path.stem}."), "*"),
+        *(Place(folder, "/*.py") for folder in _modules(study, names)),
+        *(Place(path) for path in (*_attributes(study), *also)),
+    ]
+    return git_commands.commit_command(study.folder, places, f"{verb} {what}", needed=[study.lock_path])
 
 
-def _attributes(study: Study) -> list[str]:
+def _attributes(study: Study) -> list[Path]:
     """Return what tells git how to merge locks, as long as a commit would not have it."""
     path = study.folder / ATTRIBUTES_FILE
     repository = Repository.find(study.folder)
     is_news = path.is_file() and (repository is None or repository.differs(path.resolve()))
-    return [shlex.quote(os.path.relpath(path))] if is_news else []
+    return [path] if is_news else []
 
 
-def _modules(study: Study, names: Iterable[str]) -> list[str]:
-    """Return where the code of the predictions' experiments is, as a shell takes it."""
-    used = {experiment for name in names for experiment in study.predictions[name].experiments}
-    experiments = (study.experiments[name] for name in used)
-    paths = (each.source.path for each in experiments if each.source is not None)
-    folders = sorted({os.path.relpath(path.parent) for path in paths if path is not None})
-    return [f"{shlex.quote(folder)}/*.py" for folder in folders]
+def _modules(study: Study, names: Iterable[str]) -> list[Path]:
+    """Return the folders of the predictions' experiments, and of what these import and HEAD does not have."""
+    known = [study.predictions[name] for name in names if name in study.predictions]
+    used = [study.experiments[each] for each in sorted({each for one in known for each in one.experiments})]
+    paths = (each.source.path for each in used if each.source is not None)
+    own = {path.parent for path in paths if path is not None}
+    repository = Repository.find(study.folder)
+    imported = {
+        path.parent
+        for each in used
+        if repository is not None
+        for path in _uncommitted(repository, study, each)
+    }
+    return sorted({*own, *(imported - {folder.resolve() for folder in own})})
+
+
+def _uncommitted(repository: Repository, study: Study, experiment: Experiment) -> list[Path]:
+    """Return the modules that HEAD lacks; where the subject is not there, which has been told, none."""
+    with contextlib.suppress(StudyError):
+        return uncommitted_code(repository, study, experiment)
+    return []

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.chronicle import Chronicle, chronicle
-from pytest_prereg.audit.committed import check_committed, committed_lock
+from pytest_prereg.audit.committed import check_committed, committed_lock, uncommitted_code
 from pytest_prereg.audit.deciding import Basis, lacking
 from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
@@ -22,6 +22,7 @@ from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
 from pytest_prereg.audit.past import NoPast, Past
 from pytest_prereg.audit.standing import Assessment, Terms
 from pytest_prereg.audit.stopping import is_decided
+from pytest_prereg.audit.timeline import Timeline
 from pytest_prereg.errors import PreregError, Problem, StudyError
 from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import (
@@ -63,6 +64,7 @@ class StudyState:
         self.constants = {name: table.value for name, table in study.constants.items()}
         self._order = in_order(study.predictions, self._below)
         self._files_digested: dict[tuple[Digest, str], str | None] = {}
+        self._uncommitted: dict[str, list[Path]] = {}
         self._terms: dict[str, Terms] = {}
         self.anchor_roots: Path | None = None
         """Root certificates (PEM) that anchors have to lead to; those that the system trusts without it."""
@@ -81,7 +83,7 @@ class StudyState:
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
         self.bound_by_evidence = bound_by(self.files)
-        for derived in ("amended", "chronicle", "family", "orders", "past"):
+        for derived in ("amended", "chronicle", "family", "orders", "past", "timeline"):
             self.__dict__.pop(derived, None)
         self._apply()
 
@@ -221,14 +223,19 @@ class StudyState:
         """What the history says of the study and of all of its evidence that is here."""
         known = [file for files in self.files.values() for file in files if file.header is not None]
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
-        blobs = {self.blob(file) for file in known}
-        return Past.read(self.repository, self.study.id, blobs, heads)
+        evidence = {self.blob(file): file.path for file in known}
+        return Past.read(self.repository, self.study.id, evidence, heads)
 
     @cached_property
     def chronicle(self) -> Chronicle:
         """Every version of the lock that led to HEAD, and to what is on disk."""
         place = self.repository.relative(self.study.lock_path) if self.repository else None
         return chronicle(self.past, self.lock, place)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """What evidence there was when the lock was changed."""
+        return Timeline(self)
 
     def blob(self, file: SessionFile) -> str:
         """Name that git has, or would have, for a file of evidence as it is on disk."""
@@ -269,12 +276,18 @@ class StudyState:
             self._files_digested[key] = digest(self.study, experiment) if runs else None
         return self._files_digested[key]
 
-    def has_committed_code(self, experiment: str) -> bool:
-        """Return whether HEAD has the module that the experiment's function is in."""
-        source = self.study.experiments[experiment].source
-        if source is None or source.path is None or self.repository is None:
-            return True
-        return self.repository.file_at("HEAD", source.path) is not None
+    def uncommitted_code(self, experiment: str) -> list[Path]:
+        """Return the modules that an experiment runs and that HEAD lacks as they are; none without git.
+
+        Raises:
+            StudyError: its subject is not there.
+        """
+        if self.repository is None:
+            return []
+        if experiment not in self._uncommitted:
+            table = self.study.experiments[experiment]
+            self._uncommitted[experiment] = uncommitted_code(self.repository, self.study, table)
+        return self._uncommitted[experiment]
 
     def is_withdrawn(self, name: str) -> bool:
         """Whether the working lock has a tombstone of a prediction."""

@@ -1,4 +1,4 @@
-"""What HEAD has of a study: its lock, and evidence that may have grown since, and nothing else."""
+"""What HEAD has of a study: its lock, the code that is measured, and evidence that may have grown since."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.evidence.sidecars import SUFFIX as SIDECAR
 from pytest_prereg.evidence.sidecars import is_intact
 from pytest_prereg.registry.lock import parse_lock
+from pytest_prereg.registry.sources import source_files
+from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.git import Repository
     from pytest_prereg.registry.lock import Lock
-    from pytest_prereg.registry.model import Study
+    from pytest_prereg.registry.model import Experiment, Study
 
 
 def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
@@ -36,6 +38,33 @@ def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
         advice = f"Commit one that can be read: git log -- {shown(study.lock_path)} finds it."
         raise StudyError([replace(problem, advice=advice) for problem in error.problems]) from None
     return lock if lock is None or lock.study == study.id else None
+
+
+def uncommitted_code(repository: Repository, study: Study, experiment: Experiment) -> list[Path]:
+    """Return the modules that an experiment runs and that are not in HEAD's tree as they are.
+
+    Comments and formatting count no more than in its source digest. A module that git is told to ignore, or
+    that another repository keeps, only has to be there if it is the experiment's own.
+
+    Raises:
+        StudyError: its subject is not there (PR042).
+    """
+    source = experiment.source
+    own = source.path.resolve() if source is not None and source.path is not None else None
+    files = source_files(study, experiment)
+    before = repository.contents(f"HEAD:{repository.relative(path) or ''}" for path in files)
+    return [
+        path
+        for path, committed in zip(files, before, strict=True)
+        if not _is_committed(repository, path, committed, is_own=path == own)
+    ]
+
+
+def _is_committed(repository: Repository, path: Path, committed: bytes | None, *, is_own: bool) -> bool:
+    if committed is None:
+        return not (is_own or repository.files_below(path))
+    now = path.read_bytes()
+    return committed == now or tree_digest(committed) == tree_digest(now)
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:

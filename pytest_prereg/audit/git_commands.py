@@ -1,0 +1,65 @@
+"""The git command that comes next, as a shell takes it in the current folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.audit.git import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Place(NamedTuple):
+    """What is to be added: a file or a folder, or what a pattern stands for after that."""
+
+    path: Path
+    pattern: str = ""
+    """For the shell, so it is not quoted: ``*`` or ``/*.py``."""
+
+
+def commit_command(
+    folder: Path, places: Sequence[Place], message: str, *, needed: Sequence[Path] = ()
+) -> str:
+    """Return the command that commits places of a study in one commit.
+
+    Outside of the study's repository it goes there by itself, and where there is none it begins one. What git
+    is told to ignore is added all the same: without it the commit would not be what it is for.
+
+    Args:
+        folder: The study's.
+        places: In the order in which they are named.
+        message: Of the commit.
+        needed: Files that a pattern stands for and without which the commit is in vain.
+    """
+    here, repository = Path.cwd(), Repository.find(folder)
+    if repository is None:
+        is_inside = here.resolve().is_relative_to(folder.resolve())
+    else:
+        around = Repository.find(here)
+        is_inside = around is not None and around.root == repository.root
+    base = here if is_inside else folder
+    git = "git" if is_inside else f"git -C {_quoted(folder, here)}"
+    paths = [*needed, *(place.path for place in places if not place.pattern)]
+    force = "--force " if repository and any(is_ignored(repository, path) for path in paths) else ""
+    added = " ".join(f"{_quoted(place.path, base)}{place.pattern}" for place in places)
+    command = f"{git} add {force}{added} && {git} commit -m {shlex.quote(message)}"
+    return command if repository else f"{_init(folder, here)} && {command}"
+
+
+def is_ignored(repository: Repository, path: Path) -> bool:
+    """Whether git is told to ignore a file, or all that is in a folder; what it tracks it never ignores."""
+    if not path.is_dir():
+        return path.is_file() and not repository.files_below(path)
+    return any(one.is_file() for one in path.rglob("*")) and not repository.files_below(path)
+
+
+def _init(folder: Path, here: Path) -> str:
+    return "git init" if folder.resolve() == here.resolve() else f"git init {_quoted(folder, here)}"
+
+
+def _quoted(path: Path, base: Path) -> str:
+    return shlex.quote(os.path.relpath(path, base))
