@@ -6,19 +6,22 @@ other parents. What a user has configured for people to read is never seen, sinc
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-import msgspec
-
+from pytest_prereg.audit.changed_files import read_commits
 from pytest_prereg.errors import HistoryError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_prereg.audit.changed_files import Commit
 
 ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -43,22 +46,22 @@ REDIRECTIONS = (
 )
 """Set by git around its hooks: they send a question to another repository, or change its meaning."""
 
+_SETTINGS = ("-c", "core.commitGraph=false")
+
+_SHOWN = (
+    "--stdin",
+    "-r",
+    "-c",
+    "--root",
+    "--raw",
+    "-z",
+    "--no-renames",
+    "--no-abbrev",
+    "--format=%H %P",
+)
+"""Of ``diff-tree``: what :func:`read_commits` reads."""
+
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+)(?: (\d+))?")
-
-
-class Change(msgspec.Struct, kw_only=True, frozen=True):
-    """A file that a commit has and none of its parents has at that place with that content."""
-
-    path: str
-    blob: str
-
-
-class Commit(msgspec.Struct, kw_only=True, frozen=True):
-    """A commit with the files that it brought in."""
-
-    id: str
-    parents: tuple[str, ...]
-    changes: tuple[Change, ...]
 
 
 class Repository:
@@ -153,68 +156,104 @@ class Repository:
 
     def contents(self, questions: Iterable[str]) -> Iterator[bytes | None]:
         """Bytes of files (``HEAD:a/b``, or a blob's name), in one process; else ``None``."""
-        answers = self._batch("--batch", list(questions))
-        start = 0
-        while start < len(answers):
-            end = answers.index(b"\n", start)
-            found = _OBJECT.fullmatch(answers, start, end)
-            start = end + 1
-            if found is None:
-                yield None
-                continue
-            data = answers[start : start + int(found[3])]
-            start += len(data) + 1
-            yield data if found[2] == b"blob" else None
+        asked = list(questions)
+        if not asked:
+            return
+        with self._answers("cat-file", "--batch", feed=_lines(asked)) as answers:
+            for _ in asked:
+                line = answers.readline()
+                if not line:  # it ended before its time, and says why
+                    break
+                found = _OBJECT.fullmatch(line.removesuffix(b"\n"))
+                data = answers.read(int(found[3]) + 1)[:-1] if found else None
+                yield data if found and found[2] == b"blob" else None
 
     def _batch(self, mode: str, questions: Sequence[str]) -> bytes:
-        if not questions:
-            return b""
-        # A name with a line break can't be asked for; an empty question is answered as unknown.
-        lines = b"".join(os.fsencode("" if "\n" in question else question) + b"\n" for question in questions)
-        return self._git("cat-file", mode, feed=lines)
+        return self._git("cat-file", mode, feed=_lines(questions)) if questions else b""
 
-    def history(self, patterns: Sequence[str]) -> Iterator[Commit]:
-        """Commits on HEAD's ancestry that brought in files of these patterns, by whatever branch they came.
+    def refs(self) -> dict[str, str]:
+        """What branches, remote branches and tags name, by full name of the ref: commits, tags, anything."""
+        listed = self._git(
+            "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"
+        )
+        pairs = (line.split(b" ", 1) for line in listed.splitlines())
+        return {os.fsdecode(name): target.decode("ascii") for target, name in pairs}
+
+    def ancestry(self, tips: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The tips and all commits from which they come, with their parents; each before its parents."""
+        feed = "".join(f"{tip}\n" for tip in tips).encode("ascii")
+        listed = self._git("rev-list", "--topo-order", "--parents", "--stdin", feed=feed)
+        lines = (line.split() for line in listed.decode("ascii").splitlines())
+        return {commit: tuple(parents) for commit, *parents in lines}
+
+    def history(
+        self, commits: Iterable[str], suffixes: tuple[str, ...], blobs: Collection[str] = ()
+    ) -> Iterator[Commit]:
+        """What commits brought in and took away; those of them that did neither are left out.
 
         A merge is listed with what none of its parents has at that place.
-        """
-        commits = self._git("rev-list", "--full-history", "HEAD", "--", *patterns)
-        shown = [
-            "--stdin",
-            "-r",
-            "-c",
-            "--root",
-            "--raw",
-            "-z",
-            "--no-renames",
-            "--no-abbrev",
-            "--format=%H %P",
-        ]
-        raw = self._git("diff-tree", *shown, "--", *patterns, feed=commits)
-        yield from _commits(raw)
 
-    def lineage(self, paths: Iterable[str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
-        """Every commit on HEAD's ancestry with its parents, parents first.
-
-        With ``paths`` only those commits in which one of these files is not as a parent has it, merges too.
+        Args:
+            commits: Which, in the order in which they come back.
+            suffixes: How the names of files end that are asked for.
+            blobs: Contents that are asked for as well, whatever the file is called.
         """
-        chosen = [] if paths is None else ["--full-history"]
-        places = [] if paths is None else [f":(literal){path}" for path in paths]
-        if paths is not None and not places:
+        names = tuple(os.fsencode(suffix) for suffix in suffixes)
+        contents = frozenset(blob.encode("ascii") for blob in blobs)
+        feed = "".join(f"{commit}\n" for commit in commits).encode("ascii")
+        with self._answers("diff-tree", *_SHOWN, feed=feed) as answers:
+            yield from read_commits(answers, names, contents)
+
+    def merged(self, merges: Mapping[str, tuple[str, ...]], suffix: str) -> Iterator[Commit]:
+        """As :meth:`history` of merges, but with all that their first parent does not have as they do.
+
+        Args:
+            merges: Their parents, by commit.
+            suffix: How the names of files end that are asked for.
+        """
+        if merges:
+            feed = "".join(f"{commit} {parents[0]}\n" for commit, parents in merges.items()).encode("ascii")
+            with self._answers("diff-tree", *_SHOWN, "--", f"*{suffix}", feed=feed) as answers:
+                yield from read_commits(answers, (os.fsencode(suffix),), frozenset())
+
+    def lineage(self, paths: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Commits on HEAD's ancestry in which a file is not as a parent has it, with their parents.
+
+        Merges that took one side are among them. Parents come first.
+
+        Args:
+            paths: The files, from the root of the repository.
+        """
+        places = [f":(literal){path}" for path in paths]
+        if not places:
             return []
-        listed = self._git(
-            "rev-list", "--topo-order", "--reverse", "--format=%H %P", *chosen, "HEAD", "--", *places
-        )
-        lines = (
-            line.split() for line in listed.decode("ascii").splitlines() if not line.startswith("commit ")
-        )
-        return [(commit, tuple(parents)) for commit, *parents in lines]
+        which = ["--topo-order", "--reverse", "--full-history", "--format=%H %P"]
+        listed = self._git("rev-list", *which, "HEAD", "--", *places).decode("ascii").splitlines()
+        commits = (line.split() for line in listed if not line.startswith("commit "))
+        return [(commit, tuple(parents)) for commit, *parents in commits]
 
     def _git(self, *arguments: str, feed: bytes = b"") -> bytes:
         done = _run(self.root, arguments, feed)
         if done.returncode:
             raise _refused(arguments[0], done.stderr)
         return done.stdout
+
+    @contextlib.contextmanager
+    def _answers(self, *arguments: str, feed: bytes) -> Iterator[IO[bytes]]:
+        """What git answers, to be read while it answers: it may be more than memory should hold."""
+        with contextlib.ExitStack() as files:
+            try:
+                asked, said = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+                asked.write(feed)
+                asked.seek(0)
+                process = files.enter_context(_started(self.root, arguments, asked, said))
+            except OSError as error:
+                raise _no_process(arguments[0], error) from error
+            assert process.stdout is not None
+            yield process.stdout
+            if process.wait():
+                said.seek(0)
+                raise _refused(arguments[0], said.read())
 
 
 def blob_id(data: bytes, algorithm: str = "sha1") -> str:
@@ -229,36 +268,40 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(folder: Path, arguments: Sequence[str], feed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = ["git", "-c", "core.commitGraph=false", *arguments]
+    command = ["git", *_SETTINGS, *arguments]
     try:
         return subprocess.run(
             command, cwd=folder, env=environment(os.environ), input=feed, capture_output=True, check=False
         )
     except FileNotFoundError:
         raise
-    except OSError as error:  # no process, or no file, can be had any more
-        raise _refused(arguments[0], os.fsencode(error.strerror or str(error))) from error
+    except OSError as error:
+        raise _no_process(arguments[0], error) from error
+
+
+def _started(
+    folder: Path, arguments: Sequence[str], feed: IO[bytes], said: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["git", *_SETTINGS, *arguments],
+        cwd=folder,
+        env=environment(os.environ),
+        stdin=feed,
+        stdout=subprocess.PIPE,
+        stderr=said,
+    )
+
+
+def _lines(questions: Iterable[str]) -> bytes:
+    """One line for each; a name with a line break can't be asked for: an empty one is answered as unknown."""
+    return b"".join(os.fsencode("" if "\n" in question else question) + b"\n" for question in questions)
+
+
+def _no_process(command: str, error: OSError) -> HistoryError:
+    """No process, or no file, can be had any more."""
+    return _refused(command, os.fsencode(error.strerror or str(error)))
 
 
 def _refused(command: str, said: bytes) -> HistoryError:
     message = f"git {command} failed: {said.decode('utf-8', 'replace').strip() or 'it said nothing'}"
     return HistoryError(Problem(code="PR212", message=message))
-
-
-def _commits(raw: bytes) -> Iterator[Commit]:
-    """Reads ``diff-tree -c --raw -z --format='%H %P'``: a part for a commit, then two for each file."""
-    header: list[str] = []
-    changes: list[Change] = []
-    parts = iter(raw.split(b"\0"))
-    for part in parts:
-        text = part.lstrip(b"\n")
-        if text.startswith(b":"):
-            *_, blob, status = text.decode("ascii").split(" ")
-            path = os.fsdecode(next(parts))
-            changes += [] if set(status) == {"D"} else [Change(path=path, blob=blob)]
-        elif text:
-            if header:
-                yield Commit(id=header[0], parents=tuple(header[1:]), changes=tuple(changes))
-            header, changes = text.decode("ascii").split(), []
-    if header:
-        yield Commit(id=header[0], parents=tuple(header[1:]), changes=tuple(changes))

@@ -1,12 +1,14 @@
 """Whether a prediction was registered before its evidence: decided by git's ancestry, never by a date.
 
 For each file of evidence the commits are found that have it while no parent does, and what was registered in
-their parents is compared with what the prediction is now. The worst of them decides.
+their parents is compared with what the prediction is now. The worst of them on HEAD's ancestry decides; a
+worse one on another branch or tag is told beside it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +52,23 @@ PRECEDING = frozenset({Grade.WITNESSED, Grade.REGISTERED_ONE_SIDE, Grade.REGISTE
 """Grades that the evidence's own words can still overturn."""
 
 
+class Contest(msgspec.Struct, kw_only=True, frozen=True):
+    """Where evidence came in on another ref, with another order than on HEAD's ancestry, and a worse one."""
+
+    name: str
+    """Of the file of evidence."""
+    blob: str
+    grade: Grade
+    commit: str
+    refs: tuple[str, ...]
+    """In full, those that have the commit."""
+
+    @property
+    def detail(self) -> str:
+        """One sentence, for people."""
+        return f"{self.name} came in with {_short(self.commit)} on {_listed(self.refs)}: {self.grade} there"
+
+
 class Order(msgspec.Struct, kw_only=True, frozen=True):
     """The grade of a prediction, and what it rests on."""
 
@@ -59,11 +78,17 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     commit: str | None = None
     """The commit that decided."""
     flags: tuple[str, ...] = ()
-    """``unbound``: measured at a commit that is not here; ``imported early``; ``evidence removed``."""
+    """``unbound``: measured at a commit that is not here; ``imported early``; ``contested``;
+    ``evidence removed``."""
     removed: tuple[str, ...] = ()
     """Evidence of the experiment that was committed and is gone or altered: its path, and the commit."""
+    contests: tuple[Contest, ...] = ()
+    """What another ref says against the grade."""
+    instead: frozenset[str] = frozenset()
+    """Digests that were registered, or that evidence was taken for, where its own was not."""
 
 
+CONTESTED = "contested"
 REMOVED = "evidence removed"
 
 
@@ -101,8 +126,44 @@ def grade_all(
     if isinstance(past, NoPast):
         grade = Grade.UNREGISTERED if past.is_empty else Grade.UNVERIFIABLE
         return {name: Order(grade=grade, detail=past.detail) for name in digests}
-    orders = {name: _order(name, digest, evidence.get(name, ()), past) for name, digest in digests.items()}
-    return {name: _with_removed(order, study, name, past) for name, order in orders.items()}
+    graded = {
+        name: _order(_Question(name, digest, past), evidence.get(name, ()))
+        for name, digest in digests.items()
+    }
+    orders = {name: _with_removed(order, study, name, past) for name, order in graded.items()}
+    return _with_refs(orders, past)
+
+
+def _with_refs(orders: dict[str, Order], past: Past) -> dict[str, Order]:
+    """Orders with the names of the refs that contest them, which are looked up all at once."""
+    commits = {each.commit for order in orders.values() for each in order.contests}
+    if not commits:
+        return orders
+    holders = past.holders(commits)
+    replace = msgspec.structs.replace
+    return {
+        name: replace(
+            order, contests=tuple(replace(each, refs=holders[each.commit]) for each in order.contests)
+        )
+        for name, order in orders.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Whether one prediction, as it is now, was registered at the commits of a history."""
+
+    prediction: str
+    digest: str
+    past: Past
+
+    def at(self, commit: str) -> set[str]:
+        """Digests under which the prediction was registered in a commit's tree."""
+        return self.past.registered(commit, self.prediction)
+
+    def holds(self, commit: str) -> bool:
+        """Whether it was registered there as it is now."""
+        return self.digest in self.at(commit)
 
 
 def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
@@ -116,97 +177,156 @@ def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
     return msgspec.structs.replace(order, flags=(*order.flags, REMOVED), removed=removed)
 
 
-def _order(prediction: str, digest: str, files: Sequence[EvidenceRef], past: Past) -> Order:
-    registered = past.registered(past.head, prediction)
-    if not registered:
-        detail = f"not in the lock at HEAD ({_short(past.head)})"
-        return Order(grade=Grade.UNREGISTERED, detail=detail, commit=past.head)
-    orders = [_of_file(file, prediction, digest, past) for file in files]
-    worst = min([*orders, _at_head(digest, registered, past)], key=lambda order: _RANK[order.grade])
+def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
+    head = asked.past.head
+    if not asked.at(head):
+        detail = f"not in the lock at HEAD ({_short(head)})"
+        return Order(grade=Grade.UNREGISTERED, detail=detail, commit=head)
+    orders = [_of_file(file, asked) for file in files]
+    worst = _worst([*orders, _at_head(asked)])
+    contests = tuple(each for file in files for each in _contests(file, asked, worst.grade))
     flags = dict.fromkeys(flag for order in orders for flag in order.flags)
-    return msgspec.structs.replace(worst, flags=tuple(flags))
+    if contests:
+        flags[CONTESTED] = None
+    return msgspec.structs.replace(worst, flags=tuple(flags), contests=contests)
 
 
-def _at_head(digest: str, registered: set[str], past: Past) -> Order:
-    if digest in registered:
-        detail = f"registered at HEAD ({_short(past.head)})"
-        return Order(grade=Grade.REGISTERED, detail=detail, commit=past.head)
-    detail = f"the lock at HEAD ({_short(past.head)}) registers something else under this id"
-    return Order(grade=Grade.MISMATCH, detail=detail, commit=past.head)
+def _worst(orders: Sequence[Order]) -> Order:
+    """The worst of some orders, with what was registered instead wherever it is as bad."""
+    worst = min(orders, key=lambda order: _RANK[order.grade])
+    alike = [order.instead for order in orders if order.grade == worst.grade]
+    return msgspec.structs.replace(worst, instead=frozenset[str]().union(*alike)) if all(alike) else worst
 
 
-def _of_file(file: EvidenceRef, prediction: str, digest: str, past: Past) -> Order:
+def _at_head(asked: _Question) -> Order:
+    head = asked.past.head
+    if asked.holds(head):
+        return Order(grade=Grade.REGISTERED, detail=f"registered at HEAD ({_short(head)})", commit=head)
+    detail = f"the lock at HEAD ({_short(head)}) registers something else under this id"
+    return Order(grade=Grade.MISMATCH, detail=detail, commit=head, instead=frozenset(asked.at(head)))
+
+
+def _of_file(file: EvidenceRef, asked: _Question) -> Order:
     """The order of one file: its worst introduction, then what its header says."""
-    introductions = past.introductions.get(file.blob, ())
-    if introductions:
-        orders = [_introduced(each, file, prediction, digest, past) for each in introductions]
-        order = min(orders, key=lambda order: _RANK[order.grade])
-    else:
-        order = _at_head(digest, past.registered(past.head, prediction), past)
-    flags = _remarks(file, prediction, digest, past)
-    if order.grade in PRECEDING and (objection := _objection(file, prediction, digest, past)):
-        return Order(grade=Grade.AFTER_EVIDENCE, detail=objection, commit=order.commit, flags=flags)
+    orders = [_introduced(each, file, asked) for each in asked.past.came_in(file.blob)]
+    if not asked.past.introductions.get(file.blob):
+        orders.append(_at_head(asked))
+    order = _worst(orders)
+    flags = _remarks(file, asked)
+    if order.grade in PRECEDING and (objection := _objection(file, asked)):
+        instead = frozenset({file.bound}) if file.bound not in (None, asked.digest) else frozenset[str]()
+        return Order(
+            grade=Grade.AFTER_EVIDENCE, detail=objection, commit=order.commit, flags=flags, instead=instead
+        )
     return msgspec.structs.replace(order, flags=flags)
 
 
-def _remarks(file: EvidenceRef, prediction: str, digest: str, past: Past) -> tuple[str, ...]:
+def _contests(file: EvidenceRef, asked: _Question, decided: Grade) -> list[Contest]:
+    """The worst that other refs say of a file, where the verdict would not count if HEAD were there.
+
+    Where their history is cut they say nothing.
+    """
+    orders = [
+        _introduced(each, file, asked) for each in asked.past.elsewhere.get(file.blob, ()) if not each.cut
+    ]
+    worse = [
+        order
+        for order in orders
+        if order.grade not in PRECEDING and _RANK[order.grade] < _RANK[decided] and order.commit is not None
+    ]
+    if not worse:
+        return []
+    worst = min(worse, key=lambda order: _RANK[order.grade])
+    assert worst.commit is not None
+    return [Contest(name=file.path.name, blob=file.blob, grade=worst.grade, commit=worst.commit, refs=())]
+
+
+def _remarks(file: EvidenceRef, asked: _Question) -> tuple[str, ...]:
     """What the commit that a header names says beside the grade: an import is bound when it is taken in."""
+    is_here = file.head in asked.past.here
     if file.origin != "imported":
-        return () if file.head in past.here else ("unbound",)
-    is_early = file.head is None or (
-        file.head in past.here and digest not in past.registered(file.head, prediction)
-    )
+        return () if is_here else ("unbound",)
+    is_early = file.head is None or (is_here and not asked.holds(file.head))
     return ("imported early",) if is_early else ()
 
 
-def _introduced(each: Introduction, file: EvidenceRef, prediction: str, digest: str, past: Past) -> Order:
+def _introduced(each: Introduction, file: EvidenceRef, asked: _Question) -> Order:
     """The order of one introduction, by what the trees before it and its own register."""
-    grade = _grade(each, prediction, digest, past)
+    grade = _grade(each, asked)
     came = f"{file.path.name} came in with {_short(each.commit)}"
     match grade:
         case Grade.REGISTERED:
             detail = f"registered before {came}"
         case Grade.REGISTERED_ONE_SIDE:
-            sides = Counter(digest in past.registered(parent, prediction) for parent in each.parents)
+            sides = Counter(asked.holds(parent) for parent in each.parents)
             detail = f"{came}, a merge of which {sides[True]} of {sides.total()} sides had the registration"
         case Grade.UNVERIFIABLE:
             cut = f"history is cut at {_short(each.commit)}, which already has {file.path.name}"
             detail = f"{cut}: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
         case Grade.SIMULTANEOUS:
             detail = f"{came}, and so did the registration"
+            if witness := asked.past.witness(file.blob, asked.prediction, asked.digest):
+                tag, commit = witness
+                grade = Grade.WITNESSED
+                detail += f"; tag {tag} ({_short(commit)}) has it without the evidence"
         case Grade.MISMATCH:
             detail = f"something else was registered when {came}"
         case _:
             detail = f"{came}, before anything was registered"
-    return Order(grade=grade, detail=detail, commit=each.commit)
+    return Order(grade=grade, detail=detail, commit=each.commit, instead=_instead(each, grade, asked))
 
 
-def _grade(each: Introduction, prediction: str, digest: str, past: Past) -> Grade:
+def _grade(each: Introduction, asked: _Question) -> Grade:
     if each.cut:
         return Grade.UNVERIFIABLE
-    before = [past.registered(parent, prediction) for parent in each.parents]
-    with_it = past.registered(each.commit, prediction)
-    if before and all(digest in registered for registered in before):
+    before = [asked.holds(parent) for parent in each.parents]
+    if before and all(before):
         return Grade.REGISTERED
-    if any(digest in registered for registered in before):
+    if any(before):
         return Grade.REGISTERED_ONE_SIDE
-    if digest in with_it:
+    if asked.holds(each.commit):
         return Grade.SIMULTANEOUS
-    return Grade.MISMATCH if with_it or any(before) else Grade.AFTER_EVIDENCE
+    known = any(asked.at(commit) for commit in (each.commit, *each.parents))
+    return Grade.MISMATCH if known else Grade.AFTER_EVIDENCE
 
 
-def _objection(file: EvidenceRef, prediction: str, digest: str, past: Past) -> str | None:
+def _instead(each: Introduction, grade: Grade, asked: _Question) -> frozenset[str]:
+    """What stood before the evidence in the place of what is registered now."""
+    if grade not in (Grade.MISMATCH, Grade.SIMULTANEOUS):
+        return frozenset()
+    return frozenset(digest for parent in each.parents for digest in asked.at(parent))
+
+
+def _objection(file: EvidenceRef, asked: _Question) -> str | None:
     """Why a file itself says that it was not measured for this registration."""
-    if file.bound != digest:
+    if file.bound != asked.digest:
         names = "another registration" if file.bound else "no registration"
         return f"{file.path.name} names {names} of this prediction as what it was recorded for"
-    if file.origin == "imported" or file.head not in past.here:
+    if file.origin == "imported" or file.head not in asked.past.here:
         return None
     assert file.head is not None
-    if digest in past.registered(file.head, prediction):
+    if asked.holds(file.head):
         return None
     return f"{file.path.name} was measured at {_short(file.head)}, where this was not registered"
 
 
 def _short(commit: str) -> str:
     return commit[:8]
+
+
+_KINDS = {"refs/heads/": "branch", "refs/remotes/": "remote branch", "refs/tags/": "tag"}
+_NAMED = 3
+"""So many refs are named."""
+
+
+def _listed(refs: Sequence[str]) -> str:
+    """``branch a, tag b and 4 more``; what a remote's HEAD stands for is named anyway."""
+    kept = [ref for ref in refs if not (ref.startswith("refs/remotes/") and ref.endswith("/HEAD"))]
+    named = [
+        f"{kind} {ref.removeprefix(place)}"
+        for ref in kept
+        for place, kind in _KINDS.items()
+        if ref.startswith(place)
+    ]
+    shown = named if len(named) <= _NAMED else [*named[:_NAMED], f"{len(named) - _NAMED} more"]
+    return " and ".join(part for part in (", ".join(shown[:-1]), *shown[-1:]) if part)

@@ -1,7 +1,8 @@
 """What a repository's history says of a study: when evidence came in, and what was registered at a commit.
 
-Files are known by their content and locks by the study that they name, so that renames and moves change
-nothing. It takes one pass over the history, and a handful of processes however many files there are.
+Files are known by their content, whatever they are called, and locks by the study that they name, so that
+renames and moves change nothing. It takes one pass over the history, that of other branches and tags
+included, and a handful of processes however many files there are.
 """
 
 from __future__ import annotations
@@ -12,17 +13,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.commit_graph import CommitGraph
+from pytest_prereg.audit.following import Following
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.model import Header
 from pytest_prereg.registry.registered import Registered, registered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
-    from pytest_prereg.audit.git import Commit, Repository
+    from pytest_prereg.audit.changed_files import Commit
+    from pytest_prereg.audit.git import Repository
 
-EVIDENCE = "*.jsonl"
-LOCKS = "*.lock"
+EVIDENCE = ".jsonl"
+LOCKS = ".lock"
+
+WITNESSES = "refs/tags/prereg/{study}/"
+"""Tags of the lock, by which it can be shown that it was there without the evidence."""
+
+_CONFLICT = b"\n<<<<<<< "
 
 _SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
 
@@ -61,24 +71,33 @@ class NoPast(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Past:
-    """The history of one study, up to HEAD."""
+    """The history of one study, up to HEAD, and beside it that of branches, remote branches and tags."""
 
     def __init__(self, repository: Repository, study: str, head: str) -> None:
         self.repository = repository
         self.study = study
         self.head = head
         self.commits: list[Commit] = []
-        """Those that brought in locks or evidence, of any study, the newest first."""
+        """Those on HEAD's ancestry that brought in locks or evidence, of any study: children first."""
+        self.graph = CommitGraph({})
+        """All commits that are known of: from HEAD, from every ref, and from those that evidence names."""
         self.introductions: dict[str, list[Introduction]] = {}
         """Where each file of evidence came in, by its blob; none for one that is not committed."""
+        self.beginnings: dict[str, list[Introduction]] = {}
+        """The same of files as they were before they grew, by the blob of what they are now."""
+        self.elsewhere: dict[str, list[Introduction]] = {}
+        """Where a file, or its beginning, came in on another ref, and not on HEAD's ancestry."""
+        self.refs: dict[str, str] = {}
+        """The commit of each branch, remote branch and tag, by its full name."""
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
         self.vanished: list[Vanished] = []
         self._registered: dict[str, Digests] = {}
+        self._behind: dict[str, frozenset[str]] = {}
 
     @classmethod
     def read(
-        cls, repository: Repository | None, study: str, blobs: set[str], heads: set[str]
+        cls, repository: Repository | None, study: str, evidence: Mapping[str, Path], heads: set[str]
     ) -> Past | NoPast:
         """As :meth:`of` up to HEAD, or why that can't be had."""
         if repository is None:
@@ -87,70 +106,150 @@ class Past:
             head = repository.head()
             if head is None:
                 return NoPast(detail="nothing is committed yet", is_empty=True)
-            return cls.of(repository, study, head, blobs, heads)
+            return cls.of(repository, study, head, evidence, heads)
         except HistoryError as error:
             return NoPast(detail=error.problems[0].message)
 
     @classmethod
-    def of(cls, repository: Repository, study: str, head: str, blobs: set[str], heads: set[str]) -> Past:
+    def of(
+        cls, repository: Repository, study: str, head: str, evidence: Mapping[str, Path], heads: set[str]
+    ) -> Past:
         """Reads everything that has to be known to grade.
 
         Args:
             repository: Where to look.
             study: The study's id.
             head: The commit at HEAD.
-            blobs: The files of evidence, by the name that git has for their content.
+            evidence: The files of evidence, by the name that git has for their content.
             heads: Commits that evidence names as those that it was measured at.
         """
         past = cls(repository, study, head)
-        past.here = past._present(heads)
-        past.commits = commits = list(repository.history([EVIDENCE, LOCKS]))
-        past.introductions = past._introductions(commits, blobs)
-        past.vanished = past._vanished(commits)
-        places = {change.path for commit in commits for change in commit.changes}
-        locks = {path for path in places or repository.files_at(head) if path.endswith(LOCKS[1:])}
-        found = [each for several in past.introductions.values() for each in several]
-        asked = {commit for each in found for commit in (each.commit, *each.parents)}
-        past._registered = past._read({head, *past.here, *asked}, locks)
+        past._find(heads)
+        changed = list(repository.history(past.graph.parents, (EVIDENCE, LOCKS), evidence))
+        own = past.graph.of([head])
+        past.commits = [kept for commit in changed if commit.id in own and (kept := _of_kind(commit)).changes]
+        past._introduce(changed, evidence, own)
+        past.vanished = past._vanished(past.commits)
+        past._registered = past._read(changed)
         return past
 
     def registered(self, commit: str, prediction: str) -> set[str]:
         """Digests under which a prediction was registered in a commit's tree; empty if it was not."""
         return self._registered[commit].get(prediction, set())
 
-    def _present(self, heads: set[str]) -> frozenset[str]:
-        """Those of ``heads`` that are commits here, under their full names."""
-        named = sorted(heads)
-        answers = self.repository.names(f"{head}^{{commit}}" for head in named)
-        return frozenset(head for head, answer in zip(named, answers, strict=True) if head == answer)
+    def came_in(self, blob: str) -> list[Introduction]:
+        """Where a file of evidence, or what it was before it grew, came in on HEAD's ancestry."""
+        return [*self.introductions.get(blob, ()), *self.beginnings.get(blob, ())]
 
-    def _introductions(self, commits: list[Commit], blobs: set[str]) -> dict[str, list[Introduction]]:
+    def holders(self, commits: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Full names of the refs that have each of some commits."""
+        return self.graph.holders(commits, self.refs)
+
+    def witness(self, blob: str, prediction: str, digest: str) -> tuple[str, str] | None:
+        """Return a tag of the lock, and its commit, that has a prediction and never had the evidence.
+
+        Args:
+            blob: The evidence, which no commit may have brought in from which the tagged one comes.
+            prediction: Its id.
+            digest: What it has to be registered under.
+        """
+        came = {each.commit for each in (*self.came_in(blob), *self.elsewhere.get(blob, ()))}
+        for name, commit in self.witnesses.items():
+            if digest in self.registered(commit, prediction) and came.isdisjoint(self._from(commit)):
+                return name.removeprefix("refs/tags/"), commit
+        return None
+
+    @property
+    def witnesses(self) -> dict[str, str]:
+        """The commits that tags of the study's lock name, by full name of the tag."""
+        prefix = WITNESSES.format(study=self.study)
+        return {name: commit for name, commit in self.refs.items() if name.startswith(prefix)}
+
+    def _from(self, commit: str) -> frozenset[str]:
+        """All commits from which one comes, itself included."""
+        if commit not in self._behind:
+            self._behind[commit] = self.graph.of([commit])
+        return self._behind[commit]
+
+    def _find(self, heads: set[str]) -> None:
+        """Find out which commits there are, and how they follow each other."""
+        targets = self.repository.refs()
+        asked = list({*heads, *targets.values()})
+        answers = self.repository.names(f"{each}^{{commit}}" for each in asked)
+        commits = dict(zip(asked, answers, strict=True))
+        self.here = frozenset(head for head in heads if commits[head] == head)
+        self.refs = {name: commit for name, target in targets.items() if (commit := commits[target])}
+        self.graph = CommitGraph(self.repository.ancestry({self.head, *self.here, *self.refs.values()}))
+
+    def _introduce(self, changed: list[Commit], evidence: Mapping[str, Path], own: frozenset[str]) -> None:
+        """Find where evidence came in: on HEAD's ancestry, and on that of refs besides."""
+        begun = self._begun(changed, evidence)
+        found = self._introductions(changed, {*evidence, *begun})
+        named = self.graph.of(self.refs.values()) - own
+        for blob, several in found.items():
+            for now in begun.get(blob, ()) if blob not in evidence else (blob,):
+                mine = self.introductions if now == blob else self.beginnings
+                mine.setdefault(now, []).extend(each for each in several if each.commit in own)
+                away = [each for each in several if each.commit in named]
+                if away:
+                    self.elsewhere.setdefault(now, []).extend(away)
+
+    def _begun(self, changed: list[Commit], evidence: Mapping[str, Path]) -> dict[str, list[str]]:
+        """Committed contents that files of evidence began with, each with what they are now."""
+        named: dict[str, list[str]] = defaultdict(list)
+        for blob, path in evidence.items():
+            named[path.name].append(blob)
+        pairs = dict.fromkeys(
+            (change.blob, blob)
+            for commit in changed
+            for change in commit.changes
+            if change.blob not in evidence
+            for blob in named.get(_file(change.path), ())
+        )
+        begun: dict[str, list[str]] = defaultdict(list)
+        texts = self.repository.contents(before for before, _ in pairs)
+        for (before, blob), text in zip(pairs, texts, strict=True):
+            if text and evidence[blob].read_bytes().startswith(text):
+                begun[before].append(blob)
+        return begun
+
+    def _introductions(self, changed: list[Commit], blobs: set[str]) -> dict[str, list[Introduction]]:
+        """Commits that have one of the contents while none of their parents does, by content."""
         places: dict[str, set[str]] = defaultdict(set)
-        bringing: list[tuple[Commit, str]] = []
-        for commit in commits:
-            brought = {change.blob: change.path for change in commit.changes if change.blob in blobs}
-            bringing += ((commit, blob) for blob in brought)
-            for change in commit.changes:
-                if change.blob in blobs:
-                    places[change.blob].add(change.path)
-        # A file that was only renamed or copied is in a parent already, under another name.
+        bringing: dict[str, list[Commit]] = defaultdict(list)
+        for commit in changed:
+            brought = [change for change in commit.changes if change.blob in blobs]
+            for change in brought:
+                places[change.blob].add(change.path)
+            for blob in dict.fromkeys(change.blob for change in brought):
+                bringing[blob].append(commit)
+        several = {blob: commits for blob, commits in bringing.items() if len(commits) > 1}
+        copied = self._copied(several, places)
+        return {
+            blob: [self._introduction(commit) for commit in commits if (commit.id, blob) not in copied]
+            for blob, commits in bringing.items()
+        }
+
+    def _copied(
+        self, bringing: Mapping[str, list[Commit]], places: Mapping[str, set[str]]
+    ) -> set[tuple[str, str]]:
+        """Commits, with contents that are new at a place and that a parent has under another name."""
+        pairs = [(commit, blob) for blob, commits in bringing.items() for commit in commits]
+        moved = {(commit.id, blob) for commit, blob in pairs if _replaces(commit, blob)}
         questions = [
-            (commit, blob, f"{parent}:{place}")
-            for commit, blob in bringing
+            (commit.id, blob, f"{parent}:{place}")
+            for commit, blob in pairs
+            if (commit.id, blob) not in moved
             for parent in commit.parents
             for place in sorted(places[blob])
         ]
         answers = self.repository.names(question for _, _, question in questions)
-        already = {
-            (commit.id, blob)
+        kept = (
+            (commit, blob)
             for (commit, blob, _), answer in zip(questions, answers, strict=True)
             if answer == blob
-        }
-        introductions: dict[str, list[Introduction]] = defaultdict(list)
-        for commit, blob in bringing:
-            if (commit.id, blob) not in already:
-                introductions[blob].append(self._introduction(commit))
-        return introductions
+        )
+        return {*moved, *kept}
 
     def _vanished(self, commits: list[Commit]) -> list[Vanished]:
         brought = {
@@ -196,17 +295,21 @@ class Past:
         cut = commit.id in self.repository.shallow
         return Introduction(commit=commit.id, parents=() if cut else commit.parents, cut=cut)
 
-    def _read(self, commits: Collection[str], paths: Collection[str]) -> dict[str, Digests]:
-        """What each of the commits registers of the study; a lock that several of them have is read once."""
-        questions = [(commit, f"{commit}:{path}") for commit in sorted(commits) for path in sorted(paths)]
-        blobs = self.repository.names(question for _, question in questions)
-        found = [(commit, blob) for (commit, _), blob in zip(questions, blobs, strict=True) if blob]
-        locks = self._locks({blob for _, blob in found})
-        registered_at: dict[str, Digests] = {commit: {} for commit in commits}
-        for commit, blob in found:
-            lock = locks[blob]
-            if lock is not None and lock.study == self.study:
-                for prediction, digest in lock.digests.items():
+    def _read(self, changed: list[Commit]) -> dict[str, Digests]:
+        """What each commit that matters registers of the study; a lock that several have is read once."""
+        found = (self.introductions, self.beginnings, self.elsewhere)
+        came = [each for kind in found for several in kind.values() for each in several]
+        asked = {commit for each in came for commit in (each.commit, *each.parents)}
+        asked |= {self.head, *self.here, *self.witnesses.values()}
+        merges = self.repository.merged(self.graph.merges, LOCKS)
+        single = (commit for commit in changed if len(commit.parents) < 2)  # noqa: PLR2004
+        following = Following(self.graph, [*single, *merges], LOCKS)
+        blobs = {blob for _, files in following.at(asked) for blob in files.values()}
+        own = {blob: lock for blob, lock in self._locks(blobs).items() if lock and lock.study == self.study}
+        registered_at: dict[str, Digests] = {commit: {} for commit in asked}
+        for commit, files in following.at(asked, own):
+            for blob in files.values():
+                for prediction, digest in own[blob].digests.items():
                     registered_at[commit].setdefault(prediction, set()).add(digest)
         return registered_at
 
@@ -214,8 +317,28 @@ class Past:
         names = sorted(blobs)
         texts = self.repository.contents(names)
         return {
-            name: None if text is None else registered(text) for name, text in zip(names, texts, strict=True)
+            name: registered(text) if text is not None and self._may_register(text) else None
+            for name, text in zip(names, texts, strict=True)
         }
+
+    def _may_register(self, text: bytes) -> bool:
+        """Whether it is worth the time to read a lock: those of other tools are long, and none of the study.
+
+        One with the marks of a merge that was never resolved is no lock.
+        """
+        return self.study.encode() in text and b"predictions" in text and _CONFLICT not in text
+
+
+def _of_kind(commit: Commit) -> Commit:
+    """A commit without what it changed of files that neither are locks nor are called like evidence."""
+    changes = tuple(each for each in commit.changes if each.path.endswith((EVIDENCE, LOCKS)))
+    return commit if len(changes) == len(commit.changes) else msgspec.structs.replace(commit, changes=changes)
+
+
+def _replaces(commit: Commit, blob: str) -> bool:
+    """Whether a commit took a file away, or put another in its place, and so a parent has it."""
+    replaced = (*(each.before for each in commit.changes), *(each.before for each in commit.removals))
+    return any(blob in before for before in replaced)
 
 
 def _file(path: str) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from conftest import GitRepository
 
+    from pytest_prereg.audit.changed_files import Commit
+
 NAMES = ["plain.txt", "with space.txt", "größe.txt", "測定.txt", 'quoted "x".txt', "tab\tbed.txt", ":colon"]
 
 
@@ -38,6 +40,12 @@ def found(path: Path) -> Repository:
     repository = Repository.find(path)
     assert repository is not None
     return repository
+
+
+def history(path: Path, *blobs: str) -> list[Commit]:
+    """What happened to files that are called like evidence, or have one of these contents."""
+    repository = found(path)
+    return list(repository.history(repository.ancestry(["HEAD"]), (".jsonl",), blobs))
 
 
 def test_a_repository_is_found_from_a_folder_and_from_a_file(files: GitRepository):
@@ -130,7 +138,7 @@ def test_deleted_files_and_kept_ones_are_no_changes(files: GitRepository):
     files.commit("remove")
     files.write("unrelated", "x")
     files.commit("other")
-    commits = {commit.id: commit.changes for commit in found(files.path).history(["*.jsonl"])}
+    commits = {commit.id: commit.changes for commit in history(files.path)}
     assert [change.path for changes in commits.values() for change in changes] == ["a.jsonl"]
     assert commits[first][0].blob == blob_id(b"one\n")
 
@@ -138,7 +146,7 @@ def test_deleted_files_and_kept_ones_are_no_changes(files: GitRepository):
 def test_what_the_user_configured_for_people_changes_nothing(files: GitRepository):
     files.write("a.jsonl", "one\n")
     files.commit("add")
-    before = list(found(files.path).history(["*.jsonl"]))
+    before = history(files.path)
     settings = {
         "log.showSignature": "true",
         "log.follow": "true",
@@ -152,7 +160,7 @@ def test_what_the_user_configured_for_people_changes_nothing(files: GitRepositor
     }
     for key, value in settings.items():
         files.git("config", key, value)
-    assert list(found(files.path).history(["*.jsonl"])) == before
+    assert history(files.path) == before
     files.write("untracked", "x")
     assert not found(files.path).dirty()
 
@@ -187,7 +195,7 @@ def test_a_history_that_can_not_be_read_is_unverifiable(files: GitRepository):
     path = files.path / "predictions.toml"
     study = Study(id="s", table=StudyTable(id="s"), path=path, experiments={}, predictions={})
     file = EvidenceRef(path=evidence, blob=blob_id(b"one\n"), head=None, origin="measured", bound=None)
-    past = Past.read(repository, "s", {file.blob}, set())
+    past = Past.read(repository, "s", {file.blob: evidence}, set())
     order = grade_all(past, study, {"p": "sha256:1"}, {"p": [file]})["p"]
     assert order.grade == Grade.UNVERIFIABLE
     assert "git rev-list failed" in order.detail

@@ -69,7 +69,7 @@ def past_of(repository: Repository | None, study: str, files: Iterable[EvidenceR
     """The history, read for these files."""
     files = list(files)
     heads = {file.head for file in files if file.head is not None}
-    return Past.read(repository, study, {file.blob for file in files}, heads)
+    return Past.read(repository, study, {file.blob: file.path for file in files}, heads)
 
 
 def evidence_of(
