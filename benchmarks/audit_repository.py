@@ -47,11 +47,20 @@ TOML, LOCK, OTHER_LOCK = "predictions.toml", "predictions.lock", "uv.lock"
 UPGRADES, PACKAGES = 100, 300
 """Commits to each that changes the other tool's lock; packages in that."""
 
+MODULE = "experiments/bench.py"
+FIXTURE = b"""\
+from pytest_prereg import Repeat, experiment
+
+
+@experiment(metrics={"wall": "s"})
+def case(repeat: Repeat, *, number: int) -> None:
+    with repeat.timer("wall"):
+        sorted(range(number))
+"""
 EXPERIMENT = """
 [experiments.e{number:03}]
-command = ["python", "bench/run.py", "--case", "{{case}}"]
-params  = {{ case = {number} }}
-metrics = {{ wall = "s" }}
+fixture = "case"
+params  = {{ number = {number} }}
 repeats = {repeats}
 
 [predictions.p{number:03}]
@@ -283,7 +292,9 @@ def build(folder: Path, commits: int, predictions: int = 200) -> None:
 
 def _write(importer: Importer, source: Source, study: StudyChanges, commits: int, turns: set[int]) -> int:
     """Writes all commits and returns the last one; every now and then some go to a branch that is merged."""
-    main = importer.commit("Begin", source.all(), None)
+    (study.folder / MODULE).parent.mkdir()
+    (study.folder / MODULE).write_bytes(FIXTURE)
+    main = importer.commit("Begin", {**source.all(), MODULE: FIXTURE}, None)
     side: int | None = None
     branched: dict[str, bytes] = {}
     changes = study.all(importer.name(tip) for tip in iter(lambda: side or main, None))
