@@ -6,7 +6,7 @@ dates play no part.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -62,6 +62,15 @@ class Change(msgspec.Struct, kw_only=True, frozen=True):
         return self.version.commit
 
 
+class Step(NamedTuple):
+    """What became of one prediction's table in a version."""
+
+    version: Version
+    before: dict[str, LockEntry]
+    """By the parents that have it."""
+    after: LockEntry | None
+
+
 class Unread(msgspec.Struct, kw_only=True, frozen=True):
     """A version that can't be read."""
 
@@ -92,9 +101,16 @@ class Chronicle(msgspec.Struct, kw_only=True, frozen=True):
     now: Lock
     """As it is on disk."""
 
-    def first(self, name: str) -> Change | None:
-        """Return the change that registered a prediction first; ``None`` if nothing ever did."""
-        return next((one for one in self.changes if one.id == name and one.after is not None), None)
+    def steps(self, name: str) -> Iterator[Step]:
+        """Yield every version of which a parent has a prediction otherwise: merges that chose a side, too."""
+        for version in self.versions:
+            after = version.lock.predictions.get(name)
+            entries = [lock.predictions.get(name) for lock in version.before]
+            if not entries and after is not None:
+                yield Step(version, {}, after)
+            elif any(entry is not after and entry != after for entry in entries):
+                known = zip(version.parents, entries, strict=True)
+                yield Step(version, {commit: entry for commit, entry in known if entry is not None}, after)
 
 
 def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -> Chronicle:

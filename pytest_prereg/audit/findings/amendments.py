@@ -1,0 +1,133 @@
+"""What the lock itself says was amended, and whether its evidence was there: PR202."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.telling import in_commit, short, told
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.registry.lock import Amendment, LockEntry
+
+WHAT = {"digest": "registration", "claim": "words", "experiment": "code"}
+
+_Key = tuple[str, str, str, str | None]
+"""What makes an amendment the one that it is, whatever its reason says."""
+
+
+def amendments(state: StudyState) -> Iterator[Finding]:
+    """Yield what becomes of each amendment that a version of the lock has.
+
+    One before any evidence is a notice, one after it a review that its own reason acknowledges. One that is
+    no longer there is an error, and another reason than was given first a review.
+    """
+    changes = state.chronicle.changes
+    ever = dict.fromkeys(one.id for one in changes if one.after is not None and one.after.amendments)
+    for name in ever:
+        if entry := state.chronicle.now.predictions.get(name):
+            yield from (_amended(state, name, entry, index) for index in range(len(entry.amendments)))
+            yield from _lost(state, name, entry)
+
+
+def about(amendment: Amendment) -> str:
+    """Return how an acknowledgement names an amendment."""
+    return f"{WHAT[amendment.key]} {short(amendment.old)} -> {short(amendment.new)}"
+
+
+def _amended(state: StudyState, name: str, entry: LockEntry, index: int) -> Finding:
+    amendment = entry.amendments[index]
+    own = (one for one in state.chronicle.changes if one.id == name and one.after is not None)
+    commit = next((one.commit for one in own if one.after and _has(one.after, amendment)), None)
+    before, replaced = _digests_before(entry, index)
+    seen = state.timeline.seen(name, before, commit, replaced)
+    if amendment.verdict is not None:
+        seen = f"it was recorded as {amendment.verdict}"
+    when = f", after the data ({seen})" if seen else ""
+    message = f"the {WHAT[amendment.key]} of {quoted(name)} ({short(amendment.old)}) was amended"
+    return told(
+        state,
+        "PR202",
+        name,
+        Level.REVIEW if seen else Level.NOTICE,
+        f"{message}{in_commit(commit)}{when}: {amendment.reason}",
+        commit=commit,
+        about=about(amendment),
+        acknowledged=f"amended: {amendment.reason}" if seen else None,
+    )
+
+
+def _has(entry: LockEntry, amendment: Amendment) -> bool:
+    return any(_key(one) == _key(amendment) for one in entry.amendments)
+
+
+def _key(amendment: Amendment) -> _Key:
+    return amendment.key, amendment.old, amendment.new, amendment.verdict
+
+
+def _digests_before(entry: LockEntry, index: int) -> tuple[set[str], set[str]]:
+    """Digests under which it had been registered when an amendment was made, and those never used again.
+
+    All earlier ones count: else whoever amends twice amends the second time when there are no data for it.
+    """
+    done, left = entry.amendments[: index + 1], entry.amendments[index + 1 :]
+    olds = {one.old for one in done if one.key == "digest"}
+    if entry.amendments[index].key == "digest":
+        used = {entry.amendments[index].new}
+    else:
+        used = {next((one.old for one in left if one.key == "digest"), entry.digest)}
+        olds |= used
+    return olds, olds - used - {one.new for one in left if one.key == "digest"}
+
+
+def _lost(state: StudyState, name: str, entry: LockEntry) -> Iterator[Finding]:
+    """Yield what was changed of the list of amendments, which only ever grows."""
+    now = {_key(one) for one in entry.amendments}
+    done = {*entry.amendments}
+    for version, before, after in state.chronicle.steps(name):
+        left = {_key(one) for one in after.amendments} if after else now
+        known = [(parent, one) for parent, each in before.items() for one in each.amendments]
+        for parent, one in known:
+            if one in done or (_key(one) in left and _key(one) not in now):
+                continue
+            done.add(one)
+            if _key(one) in now:
+                yield _reworded(state, name, one, version.commit)
+            else:
+                yield _vanished(state, name, one, version.commit, parent)
+
+
+def _vanished(state: StudyState, name: str, amendment: Amendment, commit: str | None, parent: str) -> Finding:
+    what = f"{about(amendment)}, {amendment.reason}"
+    return told(
+        state,
+        "PR202",
+        name,
+        Level.ERROR,
+        f"an amendment of {quoted(name)} ({what}) was taken out of the lock{in_commit(commit)}",
+        commit=commit,
+        about=f"gone: {about(amendment)}",
+        advice=f"Amendments are only ever added: put it back as {parent[:8]} has it.",
+    )
+
+
+def _reworded(state: StudyState, name: str, amendment: Amendment, commit: str | None) -> Finding:
+    message = (
+        f"an amendment of {quoted(name)} ({about(amendment)}) has another reason than it was given at first: "
+        f"{amendment.reason}"
+    )
+    return told(
+        state,
+        "PR202",
+        name,
+        Level.REVIEW,
+        message,
+        commit=commit,
+        about=f"reworded: {about(amendment)}",
+        advice=f"Put it back, or say why: pytest-prereg acknowledge PR202 {name} --reason '…'",
+    )

@@ -1,0 +1,184 @@
+"""Recorded verdicts that became others in the lock's history: PR205.
+
+The lock records each of them, so what a change is acknowledged by is itself: where the evidence gives what is
+recorded now, and something that the lock tells of as well explains why it was not what was recorded before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.audit.deciding import is_guard
+from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.telling import in_commit, told
+from pytest_prereg.errors import PreregError
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.chronicle import Step, Version
+    from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.registry.lock import LockEntry
+
+
+class Record(NamedTuple):
+    """What a lock records of a prediction's verdict; equal if nothing was changed."""
+
+    verdict: str | None
+    reason: str | None
+    estimate: float | None
+    interval: tuple[float, float] | None
+    n: int | None
+    series: int | None
+    evidence: str | None
+
+
+class _Kept(NamedTuple):
+    """A record, with the version that has it first and the registration that it is of."""
+
+    record: Record
+    version: Version
+    digest: str
+
+
+def record_of(entry: LockEntry) -> Record:
+    """Return the record of an entry of a lock; all ``None`` where it has none."""
+    return Record(
+        verdict=entry.verdict,
+        reason=entry.reason,
+        estimate=entry.estimate,
+        interval=entry.interval,
+        n=entry.n,
+        series=entry.series,
+        evidence=entry.evidence,
+    )
+
+
+def records(state: StudyState) -> Iterator[Finding]:
+    """Yield a review for each change of a recorded verdict, or its numbers, that no amendment tells of."""
+    ever = dict.fromkeys(one.id for one in state.chronicle.changes if one.after and one.after.verdict)
+    for name in ever:
+        yield from _Records(state, name).findings()
+
+
+class _Records:
+    """The records of one prediction, one after the other."""
+
+    def __init__(self, state: StudyState, name: str) -> None:
+        self._state = state
+        self._name = name
+        self._kept: list[_Kept] = []
+        """Every record that a version had first, in order."""
+
+    def findings(self) -> Iterator[Finding]:
+        for step in self._state.chronicle.steps(self._name):
+            if step.after is not None:
+                yield from self._of_step(step, step.after)
+
+    def _of_step(self, step: Step, after: LockEntry) -> Iterator[Finding]:
+        now = record_of(after)
+        before = {record_of(entry): entry for entry in step.before.values() if entry.verdict is not None}
+        before.pop(now, None)
+        if len(step.version.before) > 1:
+            before = {one: entry for one, entry in before.items() if not self._is_outdated(one, now, step)}
+        elif now.verdict is not None and not before and (last := self._taken_out(after)):
+            before = {last.record: after}
+        for record, entry in before.items():
+            if not _is_amended(entry, after) and not self._is_nothing(record, now, step.version):
+                yield self._changed(record, now, step.version)
+        if now.verdict is not None and all(record_of(entry) != now for entry in step.before.values()):
+            self._kept.append(_Kept(now, step.version, after.digest))
+
+    def _is_outdated(self, record: Record, now: Record, step: Step) -> bool:
+        """Whether a merge took the side on which a record had been followed by another one."""
+        leads = self._state.timeline.leads
+        had = [one.version.commit for one in self._kept if one.record == record]
+        sides = [parent for parent, entry in step.before.items() if record_of(entry) == now]
+        return any(commit is not None and leads(commit, side) for commit in had for side in sides)
+
+    def _taken_out(self, after: LockEntry) -> _Kept | None:
+        """What was recorded last of the same registration, where that is recorded no more."""
+        return self._kept[-1] if self._kept and self._kept[-1].digest == after.digest else None
+
+    def _is_nothing(self, before: Record, now: Record, version: Version) -> bool:
+        """Whether only numbers changed, and the lock tells why."""
+        return (
+            before.verdict == now.verdict and self._why(before, now, version) is not None and self._holds(now)
+        )
+
+    def _why(self, before: Record, now: Record, version: Version) -> str | None:
+        """Return what explains a change, as far as the lock tells."""
+        if None not in (before.series, now.series) and before.series != now.series:
+            return f"series {now.series}" if (now.series or 0) > (before.series or 0) else None
+        first = next((one.version.lock for one in self._kept if one.record == before), None)
+        if first is None:
+            return None
+        now_said = ({*version.lock.exclusions}, {*version.lock.voided})
+        return "what was set aside" if now_said != ({*first.exclusions}, {*first.voided}) else None
+
+    def _holds(self, record: Record) -> bool:
+        """Whether the evidence gives what a version recorded."""
+        prediction = self._state.study.predictions.get(self._name)
+        try:
+            known = self._state.assess(prediction) if prediction else None
+        except PreregError:
+            return False
+        if prediction is None or known is None or known.judgement is None:
+            return False
+        if is_guard(prediction):
+            said = {(one.series, str(one.verdict)) for one in known.history}
+            return (record.series, record.verdict) in said
+        stands = known.entry is not None and record_of(known.entry) == record
+        return stands and not known.problems and known.judgement.verdict == record.verdict
+
+    def _is_return(self, before: Record, now: Record) -> bool:
+        """Whether a verdict is what had been recorded of the same series before the one that it replaces."""
+        earlier = (one.record for one in self._kept if one.record != before)
+        return any((one.verdict, one.series) == (now.verdict, now.series) for one in earlier)
+
+    def _changed(self, before: Record, now: Record, version: Version) -> Finding:
+        name = self._name
+        explained = self._why(before, now, version) if now.verdict is not None else None
+        is_fine = explained is not None and not self._is_return(before, now) and self._holds(now)
+        if before.verdict != now.verdict:
+            what = f"{before.verdict} -> {now.verdict or 'none'}"
+            message = f"the recorded verdict of {quoted(name)} was changed: {what}"
+        else:
+            what = f"{now.verdict}, {_numbers(before)} -> {_numbers(now)}"
+            message = (
+                f"the recorded numbers of {quoted(name)} were changed, and it stays {now.verdict} "
+                f"({_estimate(before)} -> {_estimate(now)})"
+            )
+        why = f" ({explained})" if explained else "; nothing in the lock says why"
+        return told(
+            self._state,
+            "PR205",
+            name,
+            Level.REVIEW,
+            f"{message}{why}{in_commit(version.commit)}",
+            commit=version.commit,
+            about=what,
+            advice=f"Say why: pytest-prereg acknowledge PR205 {name} --reason '…'",
+            acknowledged=f"recorded as {now.verdict} ({explained})" if is_fine else None,
+        )
+
+
+def _is_amended(before: LockEntry, after: LockEntry) -> bool:
+    """Whether an amendment that came in with a change keeps the verdict that had stood."""
+    if before.digest == after.digest:
+        return False
+    new = [one for one in after.amendments if one not in before.amendments]
+    return any(one.key == "digest" and one.verdict == before.verdict for one in new)
+
+
+def _numbers(record: Record) -> str:
+    """The numbers of a record, so that others have another name."""
+    told = repr((record.reason, record.estimate, record.interval, record.n, record.series, record.evidence))
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def _estimate(record: Record) -> str:
+    return "none" if record.estimate is None else f"{record.estimate:.6g}"

@@ -1,0 +1,146 @@
+"""Registrations that were replaced though no amendment says so: PR202, an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.amendments import WHAT
+from pytest_prereg.audit.findings.telling import in_commit, short, told
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.chronicle import Change
+    from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.registry.lock import Amendment, LockEntry
+
+
+class _Replacement(NamedTuple):
+    """A digest that stands where another one stood."""
+
+    key: str
+    old: str
+    new: str
+
+
+def replaced(state: StudyState) -> Iterator[Finding]:
+    """Yield an error for each registration, its words or its code, that was replaced by hand.
+
+    Of two that branches registered under one id a merge keeps one; that the other one is gone is a review.
+    """
+    done: set[tuple[str, _Replacement]] = set()
+    for change in state.chronicle.changes:
+        for one, parent in _replacements(state, change):
+            if (change.id, one) not in done:
+                done.add((change.id, one))
+                yield _by_hand(state, change, one, parent)
+    spoken_of = {(name, digest) for name, one in done for digest in (one.old, one.new)}
+    yield from _dropped(state, spoken_of)
+    yield from _rivals(state)
+
+
+def _replacements(state: StudyState, change: Change) -> Iterator[tuple[_Replacement, str]]:
+    """Yield what a change replaced without an amendment, with the commit that has it still."""
+    after = change.after
+    if after is None:
+        return
+    now = state.chronicle.now.predictions.get(change.id)
+    amendments = (*after.amendments, *(now.amendments if now else ()))
+    for key in WHAT:
+        new = _digest(after, key)
+        before = {
+            parent: _digest(entry, key) for parent, entry in zip(change.parents, change.before, strict=True)
+        }
+        for parent, old in before.items():
+            if new not in before.values() and not _leads(amendments, key, old, new):
+                yield _Replacement(key, old, new), parent
+
+
+def _digest(entry: LockEntry, key: str) -> str:
+    return {"digest": entry.digest, "claim": entry.claim, "experiment": entry.experiment or "none"}[key]
+
+
+def _leads(amendments: tuple[Amendment, ...], key: str, old: str, new: str) -> bool:
+    """Whether amendments lead from one digest to another, in however many steps."""
+    reached = {old}
+    own = [one for one in amendments if one.key == key]
+    for _ in own:
+        reached |= {one.new for one in own if one.old in reached}
+    return new in reached
+
+
+def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) -> Finding:
+    what = f"the {WHAT[one.key]} of {quoted(change.id)} ({short(one.old)})"
+    again = "after it had been taken out of the lock, " if change.restored else ""
+    where = f"{in_commit(change.commit)}: {again}no amendment says so"
+    seen = state.timeline.seen(change.id, {entry.digest for entry in change.before}, change.commit)
+    when = f", after the data ({seen})" if seen else ""
+    advice = (
+        f"Put it back as {parent[:8]} has it; what is to change is amended with a reason:\n"
+        f"pytest-prereg amend {change.id} --reason '…'"
+    )
+    return told(
+        state,
+        "PR202",
+        change.id,
+        Level.ERROR,
+        f"{what} was replaced with {short(one.new)}{where}{when}",
+        commit=change.commit,
+        about=f"replaced: {WHAT[one.key]} {short(one.old)} -> {short(one.new)}",
+        advice=advice,
+    )
+
+
+def _dropped(state: StudyState, spoken_of: set[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield a review for each registration that the history has and the lock accounts for nowhere."""
+    for name, entry in state.chronicle.now.predictions.items():
+        own = [one for one in entry.amendments if one.key == "digest"]
+        known = {entry.digest, *(digest for one in own for digest in (one.old, one.new))}
+        for change in state.chronicle.changes:
+            digest = change.after.digest if change.id == name and change.after else entry.digest
+            if digest not in known and (name, digest) not in spoken_of:
+                known.add(digest)
+                yield _of_a_branch(state, change, digest)
+
+
+def _of_a_branch(state: StudyState, change: Change, digest: str) -> Finding:
+    message = (
+        f"{quoted(change.id)} was registered otherwise on a branch ({short(digest)})"
+        f"{in_commit(change.commit)}; merging took another one"
+    )
+    return told(
+        state,
+        "PR202",
+        change.id,
+        Level.REVIEW,
+        message,
+        commit=change.commit,
+        about=f"dropped: {short(digest)}",
+        advice=f"Say why this one stands: pytest-prereg acknowledge PR202 {change.id} --reason '…'",
+    )
+
+
+def _rivals(state: StudyState) -> Iterator[Finding]:
+    """Yield an error for each prediction that two locks of one commit register differently."""
+    done: set[tuple[str, str]] = set()
+    for version in state.chronicle.versions:
+        for name, digest in version.rivals:
+            if (name, digest) not in done:
+                done.add((name, digest))
+                message = (
+                    f"{quoted(name)} was registered twice{in_commit(version.commit)}, and differently: "
+                    f"beside the lock lies another one of this study, with {short(digest)}"
+                )
+                yield told(
+                    state,
+                    "PR202",
+                    name,
+                    Level.ERROR,
+                    message,
+                    commit=version.commit,
+                    about=f"beside: {short(digest)}",
+                    advice="Keep one lock for a study, where its prediction file is.",
+                )
