@@ -229,7 +229,7 @@ def _taken_back(base: LockEntry, side: LockEntry, parts: set[_Part]) -> str | No
         if not _explained(base, side, new):
             return "registered anew on one side, without an amendment that says so"
     if parts & {_Part.AMENDED, _Part.JUDGED} and not _kept(base, side, new):
-        return f'found "{base.verdict}", and one side removed that'
+        return f'found "{base.verdict}", and one side no longer says so'
     return None
 
 
@@ -343,7 +343,7 @@ def _remarks(base: Lock, ours: Lock, theirs: Lock) -> Iterable[str]:
     """What has to be told of sides that merge: a verdict on repeats that the other side set aside."""
     for judging, setting_aside in ((ours, theirs), (theirs, ours)):
         judged = _judged(base, judging) - _judged(base, setting_aside)
-        aside = _set_aside(setting_aside) - _set_aside(judging) - _set_aside(base)
+        aside = _set_aside(setting_aside) - _set_aside(judging)
         if judged and aside:
             yield (
                 f"{listed(sorted(aside))} set aside on one side, and the verdict of {listed(sorted(judged))} "
