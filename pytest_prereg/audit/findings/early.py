@@ -1,9 +1,10 @@
 """Data of an experiment that were there before a prediction of it was registered: PR216.
 
-Pilots, explorations and series of other claims alike: who registers after them has seen what comes out. That
-is no fault where ``data-seen`` says so; with ``"none"``, which is what it says unless written, a person has
-to look. What is told anyway is left out: data that decide it are graded by their order, data for the
-prediction as it once was are told as amended, and those of the one that it ``follows`` are what it follows.
+Pilots, explorations and series of other claims alike, also those of a copy of the experiment: who registers
+after them has seen what comes out. That is no fault where ``data-seen`` says so; with ``"none"``, which is
+what it says unless written, a person has to look. What is told anyway is left out: data that decide it are
+graded by their order, data for the prediction as it once was are told as amended, and those of the one that
+it ``follows`` are what it follows.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.audit.findings.copies import Copies
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recorded import short
-from pytest_prereg.audit.standing import read_arms
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.relations import predecessor
@@ -44,15 +45,17 @@ class _Earlier(NamedTuple):
 
 def early(state: StudyState) -> Iterator[Finding]:
     """Yield a review for each prediction with ``data-seen = "none"`` and data that were there before it."""
+    copies = Copies(state)
     for prediction in _unseen(state):
-        first = [one.file for one in _earlier(state, prediction) if one.came_first]
+        first = [one.file for one in _earlier(copies, prediction) if one.came_first]
         for experiment, files in groupby(first, key=lambda file: file.path.parent.name):
             yield _finding(state, prediction, experiment, list(files))
 
 
 def untold(state: StudyState) -> int:
     """Return how many sessions may be earlier than a prediction that says that no data were seen."""
-    every = (one for prediction in _unseen(state) for one in _earlier(state, prediction))
+    copies = Copies(state)
+    every = (one for prediction in _unseen(state) for one in _earlier(copies, prediction))
     return len({one.file.name for one in every if one.came_first is None})
 
 
@@ -66,19 +69,18 @@ def _unseen(state: StudyState) -> Iterator[Prediction]:
             yield prediction
 
 
-def _earlier(state: StudyState, prediction: Prediction) -> Iterator[_Earlier]:
+def _earlier(copies: Copies, prediction: Prediction) -> Iterator[_Earlier]:
+    state = copies.state
     if not isinstance(state.past, Past):
         return
     known = _known_anyway(state, prediction)
     deciding = {name for one in (state.bases[prediction.id] or {}).values() for name in one.sessions}
     for experiment in prediction.experiments:
-        arms = read_arms(state.study, prediction, experiment)
-        for file in state.files[experiment]:
+        for file in copies.data_for(prediction, experiment):
             header = file.header
             if header is None or file.path.name in deciding or not known.isdisjoint(header.predictions):
                 continue
-            if any(one.values and one.arm in arms for one in file.attempts):
-                yield _Earlier(file, _came_first(state, state.past, prediction, file, header))
+            yield _Earlier(file, _came_first(state, state.past, prediction, file, header))
 
 
 def _known_anyway(state: StudyState, prediction: Prediction) -> set[str]:

@@ -78,7 +78,7 @@ def _was_committed(state: StudyState, each: Vanished, name: str, *, is_here: boo
         path=path,
         line=line,
         commit=each.commit,
-        advice=f"Bring it back: git checkout {each.commit[:8]} -- {place}\n"
+        advice=f"Bring it back, and commit it: git checkout {each.commit[:8]} -- {place}\n"
         "What must not count is excluded with a reason, never removed.",
         about=name,
     )
@@ -98,7 +98,10 @@ def unknown(state: StudyState) -> Iterator[Finding]:
     A session binds only what the commit at HEAD registered, an import only what its lock did.
     """
     registered = {*state.study.predictions, *(state.lock.predictions if state.lock else ())}
-    for name in sorted({*state.bound_by_evidence} - registered):
+    lost = {*state.bound_by_evidence} - registered
+    if lost:  # the history of the lock says of those that it had when they went
+        lost -= {one.id for one in state.chronicle.changes}
+    for name in sorted(lost):
         yield _unregistered(state, name)
     for experiment, files in state.files.items():
         if experiment not in state.study.experiments:

@@ -1,7 +1,8 @@
 """Series that were begun and not brought to an end, and sessions that never ended: PR213.
 
-A person has to look at what was left for good. What is still open is a notice, as the same command goes on
-with it. So is what was lost on the way to a complete series: the judge counts it, and the verdict says so.
+A person has to look at what was left for good, as soon as anything of it was launched: who kills a repeat
+before its end can have disliked it as well. What is still open is a notice, as the same command goes on with
+it. So is what was lost on the way to a complete series: the judge counts it, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterato
     name = f"{experiment}/{told.number}"
     done = f"{told.repeats} of {told.planned}" if told.planned is not None else f"{told.repeats}"
     if told.state == "abandoned":
-        level = Level.REVIEW if _was_anything_run(files) else Level.NOTICE
+        level = Level.REVIEW if any(file.attempts for file in files) else Level.NOTICE
         message = f"series {quoted(name)} was abandoned after {done} repeats: {told.why}{never}"
         yield _finding(state, experiment, name, level, message)
     elif told.state == "open":
@@ -58,11 +59,6 @@ def _sessions(state: StudyState, experiment: str, number: int) -> list[SessionFi
         for file in state.files[experiment]
         if file.header is not None and file.header.origin != "pilot" and file.header.series == number
     ]
-
-
-def _was_anything_run(files: list[SessionFile]) -> bool:
-    """Whether there was a repeat that its author could have disliked: one that was not lost to a fault."""
-    return any(one.outcome is not Outcome.INFRASTRUCTURE for file in files for one in file.attempts)
 
 
 def _finding(state: StudyState, experiment: str, name: str, level: Level, message: str) -> Finding:

@@ -9,6 +9,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.problems import assessed, finding_of
 from pytest_prereg.audit.recorded import short
+from pytest_prereg.audit.withdrawn import files_of, tombstones
 from pytest_prereg.evidence.series import Settling
 from pytest_prereg.registry.refusals import quoted
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.withdrawn import Tombstone
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
 
@@ -41,20 +43,17 @@ def escaped(state: StudyState) -> Iterator[Finding]:
     ``withdraw`` records the verdict, so that no refutation is escaped before it was recorded. Of what is
     still in the file it is told which is missing; of what is not, nobody can tell, and a person has to look.
     """
-    for name, entry in (state.lock.predictions if state.lock else {}).items():
-        if entry.withdrawal is None or entry.verdict is not None or name in state.study.predictions:
-            continue
-        if _was_measured(state, name, entry):
-            yield _escape(state, name, entry)
+    for one in tombstones(state):
+        if one.verdict is None and one.standing != "exploratory" and _was_measured(state, one):
+            yield _escape(state, one.id, one.entry)
 
 
-def _was_measured(state: StudyState, name: str, entry: LockEntry) -> bool:
-    """Whether some series that binds a registration has all of its planned repeats."""
+def _was_measured(state: StudyState, one: Tombstone) -> bool:
+    """Whether some series that binds the registration has all of its planned repeats."""
     series: dict[tuple[str, int], list[SessionFile]] = defaultdict(list)
-    for experiment, files in state.files.items():
-        for file in files:
-            if file.header is not None and file.header.predictions.get(name) == entry.digest:
-                series[experiment, file.header.series].append(file)
+    for file in files_of(state, one.id, {one.entry.digest}):
+        if file.header is not None:
+            series[file.header.experiment, file.header.series].append(file)
     return any(map(_is_complete, series.values()))
 
 
