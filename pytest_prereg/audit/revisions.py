@@ -57,6 +57,8 @@ def study_at(repository: Repository, commit: str, study: str, hint: str | None) 
     if found is None:
         return NoRevision(why=f"no prediction file of study {quoted(study)} is there")
     place, text, table = found
+    if any(root.startswith("../") for root in _roots(posixpath.dirname(place), _entries(table))):
+        return NoRevision(why="its experiments lie outside of the repository")
     files = {place: text, **_modules(repository, commit, place, table)}
     with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
         root = Path(folder).resolve()
@@ -169,7 +171,7 @@ def _modules(repository: Repository, commit: str, place: str, table: dict[str, A
         return {}
     folder = posixpath.dirname(place)
     head = table["study"]
-    roots = set(_roots(folder, head.get("experiments", [DEFAULT_FOLDER])))
+    roots = set(_roots(folder, _entries(table)))
     folders = tuple(root for root in roots if root.endswith("/") or not root)
     evidence = f"{posixpath.normpath(posixpath.join(folder, str(head.get('evidence', _EVIDENCE))))}/"
     paths = [
@@ -180,6 +182,10 @@ def _modules(repository: Repository, commit: str, place: str, table: dict[str, A
     ]
     texts = repository.contents(f"{commit}:{path}" for path in paths)
     return {path: text for path, text in zip(paths, texts, strict=True) if text is not None}
+
+
+def _entries(table: dict[str, Any]) -> object:
+    return table["study"].get("experiments", [DEFAULT_FOLDER])
 
 
 def _roots(folder: str, entries: object) -> Iterator[str]:

@@ -142,6 +142,12 @@ def test_a_study_that_no_longer_loads_says_why(repository: GitRepository):
     assert no_toml == 'no prediction file of study "s" is there'
 
 
+def test_modules_outside_of_the_repository_are_never_looked_at(repository: GitRepository):
+    repository.write("predictions.toml", STUDY.replace('id = "s"', 'id = "s"\nexperiments = ["a/../../b"]'))
+    study = study_at(found(repository), repository.commit("x"), "s", "predictions.toml")
+    assert study == NoRevision(why="its experiments lie outside of the repository")
+
+
 def test_a_digest_is_had_from_the_first_commit_whose_text_it_is_of(repository: GitRepository):
     lock_alone = repository.commit("x")
     repository.write("predictions.toml", STUDY.replace("<= 2 s", "<= 1 s"))

@@ -270,3 +270,54 @@ def test_the_opposite_of_what_was_taken_out_is_told(project: Project):
     project.commit("Another study")
     (one,) = found(project)
     assert '"below-two", which was taken out, ask the same' in one.message
+
+
+def test_a_quantity_that_no_measurement_changes_can_not_be_registered(project: Project):
+    certain = ABOVE.replace('quantity = "wall"', 'quantity = "wall - wall"').replace("< 1.5 s", "< 1 s")
+    project.write("predictions.toml", STUDY + certain)
+    said = project.prereg("lock")
+    assert said.exit_code == 1
+    assert "predictions.toml:15: PR038: " in said.output
+    project.write("predictions.toml", STUDY + certain.replace("wall - wall", "2 * wall - wall"))
+    project.done("lock")
+
+
+COMPARED = """\
+[study]
+id = "compared"
+
+[experiments.rows]
+metrics = { wall = "s" }
+repeats = 5
+[experiments.rows.arms]
+a = {}
+b = {}
+
+[predictions.not-slower]
+claim = "a takes at most twice as long as b."
+experiment = "rows"
+contrast = "a / b"
+quantity = "wall"
+predicts = "<= 2"
+falsifier = ">= 4"
+
+[predictions.quicker]
+claim = "b takes at most a quarter as long as a."
+experiment = "rows"
+contrast = "b / a"
+quantity = "wall"
+predicts = "<= 0.25"
+falsifier = ">= 0.5"
+"""
+
+
+def test_the_opposite_can_not_be_registered_with_the_arms_the_other_way_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project = new_repository(tmp_path / "project")
+    monkeypatch.chdir(project.path)
+    project.write("predictions.toml", COMPARED)
+    said = project.prereg("lock")
+    assert 'PR036: "quicker" predicts the opposite of "not-slower"' in said.output
+    project.edit("predictions.toml", '"<= 0.25"', '"<= 0.3"')
+    project.done("lock")
