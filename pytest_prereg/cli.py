@@ -219,17 +219,20 @@ def merge_lock(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
 
 @main.command(short_help="Register what is new.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if study and lock differ.")
+@click.option("--tag", "tagged", is_flag=True, help="Register nothing; tag HEAD as having all that is here.")
 @click.option(
     "--anchor", "authority", metavar="URL", help="Register nothing; have the lock at HEAD time-stamped there."
 )
 @roots_option
 @study_option
-def lock(*, check: bool, authority: str | None, roots: Path | None, file: Path | None) -> None:
+def lock(*, check: bool, tagged: bool, authority: str | None, roots: Path | None, file: Path | None) -> None:
     """Register the predictions that are new, and check those that are registered."""
     from pytest_prereg import registration  # noqa: PLC0415
 
-    if check and authority is not None:
-        raise click.UsageError("--check writes nothing, and --anchor does")
+    if check and (tagged or authority is not None):
+        raise click.UsageError("--check writes nothing, and --tag and --anchor do")
+    if tagged and authority is not None:
+        raise click.UsageError("--tag and --anchor are two commands")
     if roots is not None and authority is None:
         raise click.UsageError("--anchor-roots belongs to --anchor")
     study = load(file)
@@ -238,6 +241,9 @@ def lock(*, check: bool, authority: str | None, roots: Path | None, file: Path |
         return
     if check:
         _check_lock(study)
+        return
+    if tagged:
+        _tag_lock(study)
         return
     found = registration.register_new(study)
     _say_registered(study, found)
@@ -250,6 +256,16 @@ def _anchor_lock(study: Study, authority: str, roots: Path | None) -> None:
     for line in anchored_lines(anchor(study, authority, roots)):
         say(line)
     say(f"next:  {commit_command(study)}")
+
+
+def _tag_lock(study: Study) -> None:
+    from pytest_prereg.audit.git_commands import push_command  # noqa: PLC0415
+    from pytest_prereg.registration import tag_registrations  # noqa: PLC0415
+
+    tagged = tag_registrations(study)
+    said = "tagged" if tagged.is_new else "already tagged"
+    say(f"{said}  {tagged.name} at {tagged.commit[:8]}")
+    say(f"next:  {push_command(study.folder, tagged.name)}")
 
 
 def _check_lock(study: Study) -> None:

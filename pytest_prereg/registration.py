@@ -16,6 +16,7 @@ from pytest_prereg.audit.dependencies import rests_on
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.git_commands import Place
 from pytest_prereg.audit.opposites import clashes
+from pytest_prereg.audit.tags import tag
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
+    from pytest_prereg.audit.tags import Tagged
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction, Study
@@ -248,6 +250,22 @@ def unregistered(study: Study) -> list[Problem]:
     advice = "pytest-prereg lock"
     new = (_problem(study, name, "PR102", "is not registered", advice) for name in registration.new)
     return [*found.problems, *new, *removed(study, registration)]
+
+
+def tag_registrations(study: Study) -> Tagged:
+    """Tag HEAD as having all that a study registers now; an earlier tag of the same is left where it is.
+
+    Raises:
+        StudyError: Something is not registered as it stands, or HEAD does not have the lock (PR107).
+        HistoryError: Git can't tell (PR212).
+    """
+    command = commit_command(study, list(study.predictions), "Register")
+    if problems := unregistered(study):
+        message = "not all is registered as it stands, so nothing was tagged"
+        advice = f"pytest-prereg lock && {command}"
+        last = Problem(code="PR107", path=str(study.lock_path), message=message, advice=advice)
+        raise StudyError([*problems, last])
+    return tag(study, command)
 
 
 def removed(study: Study, registration: Registration) -> list[Problem]:

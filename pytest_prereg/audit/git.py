@@ -186,6 +186,14 @@ class Repository:
         lines = (line.split() for line in listed.decode("ascii").splitlines())
         return {commit: tuple(parents) for commit, *parents in lines}
 
+    def make_tag(self, name: str, commit: str) -> None:
+        """Make a lightweight tag, which must not be there yet.
+
+        Raises:
+            HistoryError: It is, or its name is taken by another (PR212).
+        """
+        self._git("update-ref", f"refs/tags/{name}", commit, "")
+
     def history(
         self, commits: Iterable[str], suffixes: tuple[str, ...], blobs: Collection[str] = ()
     ) -> Iterator[Commit]:

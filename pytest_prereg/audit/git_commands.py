@@ -36,11 +36,7 @@ def commit_command(
         needed: Files that a pattern stands for and without which the commit is in vain.
     """
     here, repository = Path.cwd(), Repository.find(folder)
-    if repository is None:
-        is_inside = here.resolve().is_relative_to(folder.resolve())
-    else:
-        around = Repository.find(here)
-        is_inside = around is not None and around.root == repository.root
+    is_inside = _is_inside(here, folder, repository)
     base = here if is_inside else folder
     git = "git" if is_inside else f"git -C {_quoted(folder, here)}"
     paths = [*needed, *(place.path for place in places if not place.pattern)]
@@ -48,6 +44,21 @@ def commit_command(
     added = " ".join(f"{_quoted(place.path, base)}{place.pattern}" for place in places)
     command = f"{git} add {force}{added} && {git} commit -m {shlex.quote(message)}"
     return command if repository else f"{_init(folder, here)} && {command}"
+
+
+def push_command(folder: Path, ref: str) -> str:
+    """Return the command that makes a ref of a study's repository known to others."""
+    here, repository = Path.cwd(), Repository.find(folder)
+    git = "git" if _is_inside(here, folder, repository) else f"git -C {_quoted(folder, here)}"
+    return f"{git} push origin {shlex.quote(ref)}"
+
+
+def _is_inside(here: Path, folder: Path, repository: Repository | None) -> bool:
+    """Whether git, run here, would take the study's repository for its own."""
+    if repository is None:
+        return here.resolve().is_relative_to(folder.resolve())
+    around = Repository.find(here)
+    return around is not None and around.root == repository.root
 
 
 def is_ignored(repository: Repository, path: Path) -> bool:
