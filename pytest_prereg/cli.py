@@ -329,6 +329,34 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
 
 
+@main.command(short_help="Withdraw predictions, with a reason.")
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def withdraw(names: tuple[str, ...], reason: str, file: Path | None) -> None:
+    """Withdraw predictions for good: each keeps its verdict, and one that was refuted stays counted."""
+    from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.audit import withdrawing  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.setting_aside import effect_of  # noqa: PLC0415
+    from pytest_prereg.registry.lock import write_lock  # noqa: PLC0415
+    from pytest_prereg.report.effects import effect_lines, record_again  # noqa: PLC0415
+    from pytest_prereg.report.withdrawals import withdrawn_lines  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    changed, chosen = withdrawing.withdraw(state, names, reason)
+    effects = [one for one in effect_of(state, state.with_lock(changed)) if one.prediction not in chosen]
+    write_lock(state.study.lock_path, changed)
+    for name in chosen:
+        for line in withdrawn_lines(state, name, changed.predictions[name], _width()):
+            say(line)
+    for line in effect_lines(state, effects, _width()) if effects else ():
+        say(line)
+    also = withdrawing.uncommitted_evidence(state)
+    commit = registration.commit_command(state.study, chosen, "Withdraw", also=also)
+    say(f"next:  {record_again(state, effects)}{commit}")
+
+
 def _elsewhere(study: Study, experiments: Iterable[str]) -> Iterator[str]:
     """Yield a line for each experiment whose conditions this machine does not meet."""
     from pytest_prereg.evidence.environment import describe_machine  # noqa: PLC0415

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.git_commands import Place, commit_command, is_ignored
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
@@ -14,7 +15,9 @@ from pytest_prereg.measure.reruns import reruns_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from pytest_prereg.audit.git import Repository
     from pytest_prereg.campaign import Campaign
 
 UNPRICED = "nothing that was measured has a price, so --prereg-budget stops nothing: [study.prices] local"
@@ -43,9 +46,12 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
     if interrupted or campaign.limits.reached is not None:
         yield from _lost(campaign)
         yield f"resume:  {again}   (what is kept is not run again)"
-    elif changed := _uncommitted(campaign, recorded=recorded):
-        study = campaign.state.study.id
-        yield f"next:  git add {' '.join(changed)} && git commit -m 'Evidence for {study}'"
+    elif places := _uncommitted(campaign, recorded=recorded):
+        yield from _ignored(campaign)
+        study = campaign.state.study
+        needed = [study.lock_path, *_newest(campaign)]
+        message = f"Evidence for {study.id}"
+        yield f"next:  {commit_command(study.folder, places, message, needed=needed)}"
 
 
 def kept(campaign: Campaign) -> tuple[int, int]:
@@ -83,13 +89,32 @@ def _reruns(campaign: Campaign) -> Iterator[str]:
             yield f"{experiment}: {text}"
 
 
-def _uncommitted(campaign: Campaign, *, recorded: bool) -> list[str]:
+def _uncommitted(campaign: Campaign, *, recorded: bool) -> list[Place]:
     """Lock and evidence, where there is something new in them that a clone would lack."""
     study, repository = campaign.state.study, campaign.state.repository
     if repository is None:
         return []
     evidence = study.evidence_folder
     with suppress(HistoryError):  # what kept git from answering was told where an answer was needed
-        lock = [shown(study.lock_path)] if recorded and repository.differs(study.lock_path) else []
-        return [*lock, *([shown(evidence)] if evidence.is_dir() and repository.differs(evidence) else [])]
+        news = [path for path in ([study.lock_path] if recorded else []) if _is_news(repository, path)]
+        if evidence.is_dir() and (repository.differs(evidence) or any(_ignored(campaign))):
+            news.append(evidence)
+        return [Place(path) for path in news]
     return []
+
+
+def _is_news(repository: Repository, path: Path) -> bool:
+    return repository.differs(path) or is_ignored(repository, path)
+
+
+def _newest(campaign: Campaign) -> list[Path]:
+    """The last session file of this run, of each experiment."""
+    return [paths[-1] for paths in campaign.written.values() if paths]
+
+
+def _ignored(campaign: Campaign) -> Iterator[str]:
+    """Say what git is told to ignore: nobody would miss it in a commit, and every clone would lack it."""
+    repository = campaign.state.repository
+    for path in _newest(campaign) if repository is not None else ():
+        if repository is not None and is_ignored(repository, path):
+            yield f"git is told to ignore {shown(path)}: unless it is committed, no clone has the verdict"

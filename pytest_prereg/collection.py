@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_prereg.audit.withdrawn import tombstones
 from pytest_prereg.errors import PreregError, Problem
+from pytest_prereg.outcomes import properties, shown_tombstone
+from pytest_prereg.registration import put_back
+from pytest_prereg.report.terminal import withdrawn_text
 
 if TYPE_CHECKING:
     import os
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.audit.withdrawn import Tombstone
     from pytest_prereg.outcomes import StudyRun
     from pytest_prereg.registry.model import Prediction
     from pytest_prereg.session import PreregSession
@@ -36,6 +41,8 @@ class StudyFile(pytest.File):
             yield PredictionItem.from_parent(self, name=prediction.id, prediction=prediction, run=run)
         for name in run.state.removed():
             yield RemovedItem.from_parent(self, name=name)
+        for tombstone in tombstones(run.state):
+            yield TombstoneItem.from_parent(self, name=tombstone.id, tombstone=tombstone, run=run)
 
 
 def fail(text: str) -> NoReturn:
@@ -84,7 +91,7 @@ class PredictionItem(TomlItem):
             with suppress(PreregError):  # what it says has been told
                 self.assessment = self.run.state.assess(self.prediction)
             return error.problems
-        self.user_properties.extend(self.run.properties(self.assessment))
+        self.user_properties.extend(properties(self.run.record(self.assessment)))
         self.ihook.pytest_prereg_verdict(record=self.run.record(self.assessment))
         return self.run.refusals(self.assessment)
 
@@ -93,6 +100,8 @@ class PredictionItem(TomlItem):
         assessment = self.assessment
         if assessment is None:  # pragma: no cover - setup ran
             return
+        if assessment.withdrawal is not None:
+            pytest.skip(self.run.withdrawn_text(assessment))
         if self.run.fails(assessment):
             fail(self.run.explain(assessment))
         if assessment.judgement is None:
@@ -114,12 +123,37 @@ class RemovedItem(TomlItem):
             code="PR203",
             message=f'"{self.name}" is registered, and is no longer in the study',
             path=self.path.name,
-            advice="Put it back; what was registered stays, whatever its verdict.",
+            advice=put_back(self.name),
         )
         fail(str(problem))
 
     def runtest(self) -> None:
         """Do nothing: setup refuses."""
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Name the prediction; it has no line any more."""
+        return self.path, None, self.name
+
+
+class TombstoneItem(TomlItem):
+    """A prediction that was withdrawn and that the study no longer has: still shown, and still counted."""
+
+    def __init__(self, *, tombstone: Tombstone, run: StudyRun, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tombstone = tombstone
+        self.run = run
+        self.shown = shown_tombstone(run.state, tombstone)
+
+    def setup(self) -> None:
+        """Refuse where its evidence was altered."""
+        self.user_properties.extend(properties(self.shown.record))
+        self.ihook.pytest_prereg_verdict(record=self.shown.record)
+        if self.tombstone.problems:
+            fail("\n".join(map(str, self.tombstone.problems)))
+
+    def runtest(self) -> None:
+        """Skip, and say why it was withdrawn and what it counts as."""
+        pytest.skip(withdrawn_text(self.shown.record, self.shown.detail, self.shown.repeats))
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the prediction; it has no line any more."""

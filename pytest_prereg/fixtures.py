@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.audit.withdrawn import tombstones
 from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
 from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.measure.pilot import tried_arms
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
-from pytest_prereg.outcomes import record_of
+from pytest_prereg.outcomes import record_of, shown_tombstone
 from pytest_prereg.registry.load import find_studies, load_study
 from pytest_prereg.registry.refusals import quoted, suggestion
 
@@ -58,6 +59,9 @@ class Prereg:
         for state in self._studies():
             if prediction in state.study.predictions:
                 return record_of(state.assess(state.study.predictions[prediction]))
+            buried = (one for one in tombstones(state) if one.id == prediction)
+            if tombstone := next(buried, None):
+                return shown_tombstone(state, tombstone).record
             names.extend(state.study.predictions)
         raise UsageError(_unknown("prediction", prediction, names))
 

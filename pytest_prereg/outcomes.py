@@ -12,6 +12,7 @@ from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.recordable import is_recordable
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
+from pytest_prereg.audit.withdrawn import repeats_of
 from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
@@ -20,14 +21,22 @@ from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.refusals import quoted
-from pytest_prereg.report.records import Record, judged_record, pending_record
-from pytest_prereg.report.terminal import Shown, verdict_lines
+from pytest_prereg.registry.regions import Region
+from pytest_prereg.report.records import (
+    Record,
+    judged_record,
+    pending_record,
+    tombstone_record,
+    withdrawn,
+)
+from pytest_prereg.report.terminal import Shown, verdict_lines, withdrawn_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.standing import Assessment, Beside
+    from pytest_prereg.audit.withdrawn import Tombstone
     from pytest_prereg.campaign import Campaign
     from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.judge.model import Judgement
@@ -63,7 +72,7 @@ class StudyRun:
         What it requires, and what calibrates its instruments, is measured first if it is selected: else a
         prediction that stands above it in the file would wait for another run.
         """
-        if self.mode.measure:
+        if self.mode.measure and not self.state.is_withdrawn(prediction.id):
             for name in self.state.before(prediction, self._asked):
                 self._asked.add(name)
                 if name in self.selected:
@@ -71,7 +80,8 @@ class StudyRun:
                         self._measure(self.state.study.predictions[name])
             self._measure(prediction)
         assessment = self._explained(self.state.assess(prediction))
-        if assessment.judgement is None and (why := self._unbought(assessment)):
+        is_pending = assessment.judgement is None and assessment.withdrawal is None
+        if is_pending and (why := self._unbought(assessment)):
             return msgspec.structs.replace(assessment, pending=why)
         return assessment
 
@@ -123,7 +133,7 @@ class StudyRun:
         """
         mended = self.mode.record and is_recordable(assessment)
         problems = [one for one in assessment.problems if not (mended and one.code == "PR211")]
-        if self.mode.locked:
+        if self.mode.locked and assessment.withdrawal is None:
             problems.extend(self._loose_ends(assessment))
         return problems
 
@@ -160,6 +170,8 @@ class StudyRun:
     def fails(self, assessment: Assessment) -> bool:
         """Whether the verdict, or that a guard has none, fails the run."""
         judgement, table = assessment.judgement, assessment.prediction.table
+        if assessment.withdrawal is not None:
+            return False
         if table.kind == "guard":
             if judgement is None or judgement.verdict is Verdict.INCONCLUSIVE:
                 demanded = table.on_inconclusive == "fail" and (judgement is not None or self.mode.measure)
@@ -209,6 +221,8 @@ class StudyRun:
 
     def shown(self, assessment: Assessment) -> Shown:
         """What the terminal report needs of one prediction."""
+        if assessment.withdrawal is not None:
+            return self._withdrawn(assessment, assessment.withdrawal.reason)
         judgement = assessment.judgement
         return Shown(
             record=record_of(assessment),
@@ -217,6 +231,7 @@ class StudyRun:
             detail=judgement.detail if judgement else assessment.pending,
             earlier=version_text(assessment),
             wants=assessment.prediction.quantity.text if assessment.prediction.members else "",
+            why=why_exploratory(assessment) if assessment.standing == "exploratory" else "",
         )
 
     def replications(self, assessment: Assessment) -> Iterable[tuple[int, Shown]]:
@@ -240,20 +255,56 @@ class StudyRun:
             )
         )
 
-    def properties(self, assessment: Assessment) -> list[tuple[str, object]]:
-        """JUnit properties of the item."""
-        judgement = assessment.judgement
-        pairs = [
-            ("prereg.status", "judged" if judgement else "pending"),
-            ("prereg.verdict", judgement.verdict.value if judgement else None),
-            ("prereg.reason", judgement.reason.value if judgement and judgement.reason else None),
-            ("prereg.standing", assessment.standing),
-            ("prereg.order", str(assessment.order.grade)),
-            ("prereg.estimate", judgement.estimate if judgement else None),
-            ("prereg.interval", list(judgement.interval) if judgement and judgement.interval else None),
-            ("prereg.n", judgement.n if judgement else None),
-        ]
-        return [(name, value) for name, value in pairs if value is not None]
+    def _withdrawn(self, assessment: Assessment, reason: str) -> Shown:
+        """A tombstone as the report shows it: without numbers, but never without its verdict."""
+        name, entry = assessment.prediction.id, assessment.entry
+        return Shown(
+            record=record_of(assessment),
+            predicts=assessment.predicts,
+            falsifier=assessment.falsifier,
+            detail=reason,
+            repeats=repeats_of(self.state, name, entry) if entry is not None else 0,
+        )
+
+    def withdrawn_text(self, assessment: Assessment) -> str:
+        """Why a prediction is skipped that was withdrawn."""
+        shown = self.shown(assessment)
+        return withdrawn_text(shown.record, shown.detail, shown.repeats)
+
+
+def properties(record: Record) -> list[tuple[str, object]]:
+    """JUnit properties of an item."""
+    pairs = [
+        ("prereg.status", record.status),
+        ("prereg.verdict", record.verdict and record.verdict.value),
+        ("prereg.reason", record.reason and record.reason.value),
+        ("prereg.standing", record.standing),
+        ("prereg.order", record.order),
+        ("prereg.estimate", record.estimate),
+        ("prereg.interval", list(record.interval) if record.interval else None),
+        ("prereg.n", record.n if record.verdict else None),
+        ("prereg.flags", ", ".join(record.flags) or None),
+    ]
+    return [(name, value) for name, value in pairs if value is not None]
+
+
+def shown_tombstone(state: StudyState, tombstone: Tombstone) -> Shown:
+    """What the report needs of a prediction that was withdrawn and that the study no longer has."""
+    entry = tombstone.entry
+    return Shown(
+        record=tombstone_record(
+            tombstone.id,
+            entry,
+            kind=tombstone.withdrawal.kind,
+            standing=tombstone.standing,
+            order=tombstone.order.grade.value,
+            sessions=tombstone.sessions,
+        ),
+        predicts=Region(spans=()),
+        falsifier=Region(spans=()),
+        detail=tombstone.withdrawal.reason,
+        repeats=repeats_of(state, tombstone.id, entry),
+    )
 
 
 def _because(judgement: Judgement) -> str:
@@ -281,14 +332,27 @@ def why_exploratory(assessment: Assessment) -> str:
     return assessment.order.detail
 
 
-def unmeasured(assessments: Iterable[Assessment]) -> frozenset[str]:
+def unmeasured(assessments: Iterable[Assessment], buried: Iterable[Tombstone] = ()) -> frozenset[str]:
     """Ids of predictions that follow from a model or an identity: no hit for anybody."""
-    return frozenset(one.prediction.id for one in assessments if one.prediction.table.basis != "measured")
+    bases = {one.prediction.id: one.prediction.table.basis for one in assessments}
+    bases |= {one.id: one.withdrawal.basis for one in buried}
+    return frozenset(name for name, basis in bases.items() if basis != "measured")
 
 
-def credences(assessments: Iterable[Assessment]) -> list[Credence]:
-    """What authors gave for *supported* in confirmatory measured claims, with what came of them."""
-    return [
+def credences(assessments: Iterable[Assessment], buried: Iterable[Tombstone] = ()) -> list[Credence]:
+    """What authors gave for *supported* in confirmatory measured claims, with what came of them.
+
+    Those that were withdrawn are among them: else who withdraws what he was wrong about would look wiser.
+    """
+    of_buried = [
+        Credence(one.withdrawal.credence, one.verdict)
+        for one in buried
+        if one.withdrawal.credence is not None
+        and one.verdict is not None
+        and one.standing == "confirmatory"
+        and (one.withdrawal.basis, one.withdrawal.kind) == ("measured", "claim")
+    ]
+    return of_buried + [
         Credence(one.prediction.table.credence, one.judgement.verdict)
         for one in assessments
         if one.prediction.table.credence is not None
@@ -301,6 +365,11 @@ def credences(assessments: Iterable[Assessment]) -> list[Credence]:
 
 def record_of(assessment: Assessment) -> Record:
     """The prediction's element of the JSON report."""
+    record = _record(assessment)
+    return record if assessment.withdrawal is None else withdrawn(record)
+
+
+def _record(assessment: Assessment) -> Record:
     prediction, judgement = assessment.prediction, assessment.judgement
     if judgement is None:
         return pending_record(

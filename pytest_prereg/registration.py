@@ -14,7 +14,7 @@ from pytest_prereg.audit.changes import Revision
 from pytest_prereg.audit.committed import committed_lock, uncommitted_code
 from pytest_prereg.audit.dependencies import rests_on
 from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.git_commands import Place
+from pytest_prereg.audit.git_commands import Place, newest
 from pytest_prereg.audit.opposites import clashes
 from pytest_prereg.audit.tags import tag
 from pytest_prereg.errors import Problem, StudyError
@@ -392,7 +392,9 @@ def commit_command(study: Study, names: Collection[str], verb: str, *, also: Ite
         *(Place(folder, "/*.py") for folder in _modules(study, names)),
         *(Place(path) for path in (*_attributes(study), *also)),
     ]
-    return git_commands.commit_command(study.folder, places, f"{verb} {what}", needed=[study.lock_path])
+    evidence = newest(read_study_evidence(study)) if also else []
+    needed = [study.lock_path, *evidence]
+    return git_commands.commit_command(study.folder, places, f"{verb} {what}", needed=needed)
 
 
 def _attributes(study: Study) -> list[Path]:

@@ -15,7 +15,7 @@ from pytest_prereg.announcing import announcements
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.campaign import Campaign, check_executor
 from pytest_prereg.closing import closing_lines
-from pytest_prereg.collection import PredictionItem, StudyFile
+from pytest_prereg.collection import PredictionItem, StudyFile, TombstoneItem
 from pytest_prereg.errors import PreregError, UsageError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
@@ -44,6 +44,7 @@ WORDS = {
     Verdict.INCONCLUSIVE: ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),
 }
 PENDING = ("pending", ".", ("PENDING", {"yellow": True}))
+WITHDRAWN = ("withdrawn", ".", ("WITHDRAWN", {"yellow": True}))
 UNDECIDED_GUARD = ("failed", "-", ("UNDECIDED", {"red": True}))
 RECORDED_REFUTATION = ("passed", "r", ("REFUTED (recorded)", {"yellow": True}))
 
@@ -60,6 +61,8 @@ class PreregSession:
         self.studies = config.stash.get(arguments.STUDIES, ())
         self.runs: dict[Path, StudyRun] = {}
         self.assessments: dict[str, tuple[StudyRun, Assessment]] = {}
+        self.buried: dict[str, TombstoneItem] = {}
+        """What was withdrawn and is no longer in a study, by node id."""
         self.interrupted = False
         self.recorded: dict[Path, int] = {}
         """How many verdicts were written into the lock of a study."""
@@ -143,7 +146,7 @@ class PreregSession:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Hand the item straight to pytest's own runner, so that nothing runs it again."""
-        if not isinstance(item, PredictionItem):
+        if not isinstance(item, (PredictionItem, TombstoneItem)):
             return None
         faulthandler.cancel_dump_traceback_later()  # faulthandler_timeout is about tests, too
         runner: Any = self.config.pluginmanager.get_plugin("runner")
@@ -170,23 +173,16 @@ class PreregSession:
             vars(report)["prereg"] = msgspec.to_builtins(record)
             if report.when == "setup":
                 self.assessments[item.nodeid] = (item.run, assessment)
+        elif isinstance(item, TombstoneItem):
+            vars(report)["prereg"] = msgspec.to_builtins(item.shown.record)
+            self.buried[item.nodeid] = item
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Give a verdict its category, letter and word."""
         record = getattr(report, "prereg", None)
-        if record is None or report.when != "call":
-            return None
-        if report.failed and record["changed"]:
-            return "failed", "!", (f"CHANGED {record['recorded']} → {record['verdict']}", {"red": True})
-        if report.failed and record["verdict"] in (None, Verdict.INCONCLUSIVE):
-            return UNDECIDED_GUARD
-        if record["verdict"] is None:
-            return PENDING
-        if report.passed and record["verdict"] == "refuted":
-            return RECORDED_REFUTATION
-        return WORDS[Verdict(record["verdict"])]
+        return None if record is None or report.when != "call" else _status(report, record)
 
     # The end: record, write, report
 
@@ -219,6 +215,7 @@ class PreregSession:
             path = self.config.invocation_params.dir / name
             path.parent.mkdir(parents=True, exist_ok=True)
             records = [record_of(assessment) for _, assessment in self.assessments.values()]
+            records += [item.shown.record for item in self.buried.values()]
             path.write_bytes(records_json(records))
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
@@ -240,15 +237,17 @@ class PreregSession:
         if not self.studies:
             return arguments.nothing_here(self.config)
         judged = [run.shown(assessment) for run, assessment in self.assessments.values()]
+        judged += [item.shown for item in self.buried.values()]
         if not judged:
             return [*self._empty(), *self._advice()]
         assessments = [assessment for _, assessment in self.assessments.values()]
+        buried = [item.tombstone for item in self.buried.values()]
         above, below = scoreboard(
             [one.record for one in judged],
             width,
             unicode=unicode,
-            unmeasured=unmeasured(assessments),
-            credences=credences(assessments),
+            unmeasured=unmeasured(assessments, buried),
+            credences=credences(assessments, buried),
             overall=self._overall(),
             toll=toll_of(run.state for run in self.runs.values()).lines(),
         )
@@ -313,6 +312,21 @@ class PreregSession:
 
     def _assessments(self, run: StudyRun) -> list[Assessment]:
         return [assessment for owner, assessment in self.assessments.values() if owner is run]
+
+
+def _status(report: pytest.TestReport, record: dict[str, Any]) -> tuple[str, str, Any]:
+    """Category, letter and word of an item that was called."""
+    if record["status"] == "withdrawn":
+        return WITHDRAWN
+    if report.failed and record["changed"]:
+        return "failed", "!", (f"CHANGED {record['recorded']} → {record['verdict']}", {"red": True})
+    if report.failed and record["verdict"] in (None, Verdict.INCONCLUSIVE):
+        return UNDECIDED_GUARD
+    if record["verdict"] is None:
+        return PENDING
+    if report.passed and record["verdict"] == "refuted":
+        return RECORDED_REFUTATION
+    return WORDS[Verdict(record["verdict"])]
 
 
 def _why(error: PreregError | OSError) -> str:

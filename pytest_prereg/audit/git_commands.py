@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_prereg.audit.git import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from pytest_prereg.evidence.sessions import SessionFile
 
 
 class Place(NamedTuple):
@@ -33,7 +35,7 @@ def commit_command(
         folder: The study's.
         places: In the order in which they are named.
         message: Of the commit.
-        needed: Files that a pattern stands for and without which the commit is in vain.
+        needed: Files that places stand for and without which the commit is in vain.
     """
     here, repository = Path.cwd(), Repository.find(folder)
     is_inside = _is_inside(here, folder, repository)
@@ -62,10 +64,8 @@ def _is_inside(here: Path, folder: Path, repository: Repository | None) -> bool:
 
 
 def is_ignored(repository: Repository, path: Path) -> bool:
-    """Whether git is told to ignore a file, or all that is in a folder; what it tracks it never ignores."""
-    if not path.is_dir():
-        return path.is_file() and not repository.files_below(path)
-    return any(one.is_file() for one in path.rglob("*")) and not repository.files_below(path)
+    """Whether git is told to ignore a file that is there; one that it tracks it never ignores."""
+    return path.is_file() and not repository.files_below(path)
 
 
 def _init(folder: Path, here: Path) -> str:
@@ -74,3 +74,8 @@ def _init(folder: Path, here: Path) -> str:
 
 def _quoted(path: Path, base: Path) -> str:
     return shlex.quote(os.path.relpath(path, base))
+
+
+def newest(files: Mapping[str, Sequence[SessionFile]]) -> list[Path]:
+    """Return the last session file of each experiment: what git ignores of them it ignores of all."""
+    return [several[-1].path for several in files.values() if several]

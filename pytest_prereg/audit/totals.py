@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.quotable import CODE, obstacle
+from pytest_prereg.audit.withdrawn import tombstones
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.refusals import RefusedError
@@ -48,11 +49,11 @@ def totals_of(state: StudyState) -> Totals:
         first = error.problems[0]
         refused = RefusedError(CODE, f"{first.code}: {first.message}", first.advice)
         return Totals(counts={"registered": _registered(state)}, refused=refused)
-    valid = [one for one in assessments if not _is_withdrawn(one)]
+    valid = [one for one in assessments if one.withdrawal is None]
     counted = [one for one in valid if _counts(one)]
     obstacles = [found for one in counted if (found := obstacle(one, exploratory=False))]
     judgements = [one.judgement for one in counted if one.judgement is not None]
-    verdicts = [*(one.verdict.value for one in judgements), *_tombstones(state)]
+    verdicts = [*(one.verdict.value for one in judgements), *_buried(state, assessments)]
     counts = {
         "registered": _registered(state),
         "pending": sum(one.judgement is None for one in valid),
@@ -67,10 +68,6 @@ def _registered(state: StudyState) -> int:
     return len(state.lock.predictions) if state.lock else 0
 
 
-def _is_withdrawn(assessment: Assessment) -> bool:
-    return assessment.entry is not None and assessment.entry.withdrawal is not None
-
-
 def _counts(assessment: Assessment) -> bool:
     """Whether a prediction counts: it was measured and is no exploration, or its record does not stand."""
     is_measured = assessment.prediction.table.basis == "measured"
@@ -78,8 +75,10 @@ def _counts(assessment: Assessment) -> bool:
     return is_measured and (is_judged or bool(assessment.problems))
 
 
-def _tombstones(state: StudyState) -> Iterator[str]:
-    """Yield *refuted* for each prediction that was refuted before it was withdrawn."""
-    for entry in state.lock.predictions.values() if state.lock else ():
-        if entry.withdrawal is not None and entry.verdict == Verdict.REFUTED:
-            yield entry.verdict
+def _buried(state: StudyState, assessments: list[Assessment]) -> Iterator[str]:
+    """Yield *refuted* for each prediction that was refuted and withdrawn, in the study or no longer in it."""
+    for one in assessments:
+        is_refuted = one.judgement is not None and one.judgement.verdict is Verdict.REFUTED
+        if one.withdrawal is not None and is_refuted and _counts(one):
+            yield Verdict.REFUTED.value
+    yield from (Verdict.REFUTED.value for one in tombstones(state) if one.is_counted)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.git_commands import is_ignored, newest
 from pytest_prereg.audit.guards import found_for
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.past import Past
@@ -23,6 +24,7 @@ from pytest_prereg.registry.uses import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.standing import Assessment
@@ -237,3 +239,12 @@ def calibrates(state: StudyState, name: str) -> list[str]:
     tables = {name, _table(name)}
     instruments = state.study.instruments.items()
     return [instrument for instrument, table in instruments if tables & {*(table.calibrated_by or ())}]
+
+
+def uncommitted_evidence(state: StudyState) -> list[Path]:
+    """Return the folder of the evidence where a commit would lack some of it: tombstones may rest on that."""
+    folder, repository = state.study.evidence_folder, state.repository
+    if not folder.is_dir() or repository is None:
+        return []
+    ignored = any(is_ignored(repository, path) for path in newest(state.files))
+    return [folder] if ignored or repository.differs(folder) else []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_prereg.evidence.naming import shown
+from pytest_prereg.audit.git_commands import Place, commit_command, newest
 from pytest_prereg.judge.numbers import number_text
+from pytest_prereg.registry.load import find_studies
 from pytest_prereg.registry.regions import edges
 from pytest_prereg.report.columns import wrapped
 
@@ -44,12 +47,23 @@ def _text(state: StudyState, effect: Effect, judgement: Judgement | None) -> str
 def next_command(state: StudyState, effects: Iterable[Effect], message: str) -> str:
     """Return what to type now: recorded verdicts are recorded again, then lock and evidence are committed.
 
-    The run that records them fails, since what was recorded before no longer follows; hence the semicolon.
     The evidence is named as well: without it a clone would have an entry of what isn't there (PR151).
     """
-    entries = state.lock.predictions if state.lock else {}
-    stale = any(entries[one.prediction].verdict for one in effects if one.prediction in entries)
-    record = "pytest --prereg --prereg-verify --prereg-record; " if stale else ""
     study = state.study
-    paths = " ".join(shlex.quote(shown(path)) for path in (study.lock_path, study.evidence_folder))
-    return f"{record}git add {paths} && git commit -m {shlex.quote(message)}"
+    places = [Place(path) for path in (study.lock_path, study.evidence_folder)]
+    needed = [study.lock_path, *newest(state.files)]
+    return f"{record_again(state, effects)}{commit_command(study.folder, places, message, needed=needed)}"
+
+
+def record_again(state: StudyState, effects: Iterable[Effect]) -> str:
+    """Return the command that records verdicts anew that are others now; nothing where none is recorded.
+
+    The run that records them fails, since what was recorded before no longer follows; hence the semicolon.
+    """
+    entries = state.lock.predictions if state.lock else {}
+    if not any(entries[one.prediction].verdict for one in effects if one.prediction in entries):
+        return ""
+    path = state.study.path
+    is_here = path in {one.absolute() for one in find_studies(Path())}
+    study = "" if is_here else f" {shlex.quote(os.path.relpath(path))}"
+    return f"pytest --prereg --prereg-verify --prereg-record{study}; "

@@ -84,11 +84,13 @@ FLAGS: Mapping[str, str] = {
     "earlier data": "another series was there to be seen before this one was complete",
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",
+    "contested": "on another branch or tag the evidence came in otherwise, and would not count",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
     "follows a decided one": "its predecessor is decided, so nothing was left for a successor to decide",
     "rests on an amended one": "what it requires, a predecessor or another of its family was changed when "
     "there was evidence for it",
     "low confidence": "the level is below 95 %, so the verdict is exploratory",
+    "contested": "on another branch or tag the same evidence came before its registration, or with it",
     "unbound": "measured at a commit that is not in this repository",
 }
 """What each word beside a verdict tells."""
@@ -132,6 +134,8 @@ def explanation_lines(
 
 def _title(assessment: Assessment) -> str:
     judgement = assessment.judgement
+    if assessment.withdrawal is not None:
+        return f"withdrawn, {judgement.verdict}" if judgement is not None else "withdrawn"
     if judgement is None:
         return "pending"
     reason = f" ({judgement.reason})" if judgement.reason else ""
@@ -146,6 +150,12 @@ def _paragraphs(
     yield "claim", prediction.claim
     yield "estimated", estimand(prediction, study.experiments)
     yield "rule", decision_rule(prediction, assessment.predicts, assessment.falsifier)
+    if assessment.withdrawal is not None:
+        yield "withdrawn", _withdrawn(assessment, assessment.withdrawal.reason)
+        if judgement is not None:
+            yield "found", _found(assessment, judgement)
+        yield "history", _history(assessment)
+        return
     if judgement is None:
         yield "pending", f"{assessment.pending}; until every repeat is in, no number is shown"
         yield "history", _history(assessment)
@@ -179,6 +189,16 @@ def _found(assessment: Assessment, judgement: Judgement) -> str:
     planned = "" if judgement.planned in (None, judgement.n) else f" of {judgement.planned} planned"
     level = f"{100 * judgement.confidence:.4g} %"
     return f"{numbers}, from n {judgement.n}{planned}, {judgement.method}, {level}"
+
+
+def _withdrawn(assessment: Assessment, reason: str) -> str:
+    """Why it was withdrawn, and what that changes."""
+    judgement = assessment.judgement
+    is_refuted = judgement is not None and judgement.verdict is Verdict.REFUTED
+    stays = "it stays counted as refuted" if is_refuted else "it counts no more"
+    is_exploratory = assessment.standing == "exploratory"
+    never = "it is never measured or judged anew, and its id is never used again"
+    return f"{reason}; {never}" + ("" if is_exploratory else f"; {stays}")
 
 
 def _because(assessment: Assessment, judgement: Judgement) -> str:

@@ -16,6 +16,8 @@ from pytest_prereg.judge.model import Judgement, Reason, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_prereg.registry.lock import LockEntry
+
 SCHEMA_PATH = Path(__file__).parents[1] / "records.schema.json"
 
 Standing = Literal["confirmatory", "replication", "exploratory"]
@@ -49,7 +51,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     confidence: float | None
     """Level that the method achieves."""
     method: str | None
-    statistic: str
+    statistic: str | None
+    """``None`` where the prediction is withdrawn and no longer in the study."""
     unit: str | None
     n: int
     """Independent repeats that the interval rests on; the smaller arm's."""
@@ -115,6 +118,12 @@ def judged_record(
     )
 
 
+def counts_as_refuted(record: Record) -> bool:
+    """Whether a withdrawn prediction stays counted: a refutation does, whatever becomes of its claim."""
+    is_refuted = record.status == "withdrawn" and record.verdict is Verdict.REFUTED
+    return is_refuted and record.standing != "exploratory"
+
+
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
@@ -152,6 +161,49 @@ def pending_record(
         series=series,
         sessions=sessions,
         recorded=None,
+        changed=False,
+        flags=(),
+        cost_usd=None,
+        repeats=(),
+    )
+
+
+def withdrawn(record: Record) -> Record:
+    """Return the record of a prediction that is withdrawn: its verdict is never another one."""
+    return msgspec.structs.replace(record, status="withdrawn", changed=False)
+
+
+def tombstone_record(
+    prediction: str,
+    entry: LockEntry,
+    *,
+    kind: Literal["claim", "guard"],
+    standing: Standing,
+    order: Order,
+    sessions: tuple[str, ...],
+) -> Record:
+    """Return the record of a prediction that is withdrawn and no longer in the study: what its lock keeps."""
+    verdict = Verdict(entry.verdict) if entry.verdict is not None else None
+    return Record(
+        id=prediction,
+        kind=kind,
+        status="withdrawn",
+        verdict=verdict,
+        reason=Reason(entry.reason) if entry.reason is not None else None,
+        standing=standing,
+        order=order,
+        estimate=_finite(entry.estimate),
+        interval=entry.interval and (_finite(entry.interval[0]), _finite(entry.interval[1])),
+        confidence=None,
+        method=entry.method,
+        statistic=None,
+        unit=entry.unit,
+        n=entry.n or 0,
+        planned=None,
+        excluded=0,
+        series=entry.series,
+        sessions=sessions,
+        recorded=verdict,
         changed=False,
         flags=(),
         cost_usd=None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.judge.credences import calibration
 from pytest_prereg.report.columns import ascii_text, wrapped
+from pytest_prereg.report.records import counts_as_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -57,20 +58,30 @@ def scoreboard(
 
 
 def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
-    counted = [record for record in measured if record.standing != "exploratory"]
+    counted = [record for record in measured if record.standing != "exploratory" and _stands(record)]
     verdicts = Counter(str(record.verdict) for record in counted if record.verdict is not None)
     registered = sum(record.order != "unregistered" for record in records)
     pending = sum(record.status == "pending" for record in records)
-    of_each = [f"{verdicts[name]} {name}" for name in _VERDICTS]
-    return [f"{registered} registered", f"{verdicts.total()} judged", *of_each, f"{pending} pending"]
+    withdrawn = sum(counts_as_refuted(record) for record in counted)
+    of_each = {name: f"{verdicts[name]} {name}" for name in _VERDICTS}
+    of_each["refuted"] += f" ({withdrawn} withdrawn)" if withdrawn else ""
+    return [f"{registered} registered", f"{verdicts.total()} judged", *of_each.values(), f"{pending} pending"]
+
+
+def _stands(record: Record) -> bool:
+    """Whether a record counts: one that is withdrawn does where it was refuted, and only there."""
+    return record.status != "withdrawn" or counts_as_refuted(record)
 
 
 def _notes(records: Sequence[Record]) -> list[str]:
-    standings = Counter(record.standing for record in records)
+    standing = [record for record in records if _stands(record)]
+    standings = Counter(record.standing for record in standing)
     exploratory = standings["exploratory"]
-    imported = sum("imported" in record.flags for record in records)
-    notes = [f"{standings['confirmatory']} of {len(records)} confirmatory"]
+    imported = sum("imported" in record.flags for record in standing)
+    left = len(records) - len(standing)
+    notes = [f"{standings['confirmatory']} of {len(standing)} confirmatory"]
     notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
+    notes += [f"{left} withdrawn, not counted"] if left else []
     notes += [f"{imported} imported"] if imported else []
     return notes
 
@@ -94,7 +105,7 @@ def _wrong(records: Sequence[Record], overall: Mapping[str, float]) -> list[str]
     levels = [
         overall.get(record.id, record.confidence)
         for record in records
-        if record.standing != "exploratory" and record.confidence is not None
+        if record.standing != "exploratory" and record.status == "judged" and record.confidence is not None
     ]
     expected = sum((1 - level) / 2 for level in levels if level is not None)
     return [f"about {expected:.2g} wrong by chance"] if expected else []

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.regions import Region, describe, edges
 from pytest_prereg.report.columns import ascii_text, cut, padded, width_of, wrapped
 from pytest_prereg.report.forest import forest
-from pytest_prereg.report.records import Record
+from pytest_prereg.report.records import Record, counts_as_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,9 +43,13 @@ class Shown(msgspec.Struct, kw_only=True, frozen=True):
     predicts: Region
     falsifier: Region
     detail: str | None = None
-    """Why it is inconclusive or pending, or when it was decided."""
+    """Why it is inconclusive or pending, or when it was decided; why it was withdrawn."""
     earlier: str = ""
     """Of a guard what was said of other versions, in a few words."""
+    why: str = ""
+    """Why it is exploratory: what the history says of its order, or what else forbids to count it."""
+    repeats: int = 0
+    """How many were recorded for what was withdrawn without a verdict."""
     wants: str = ""
     """What is predicted, where that is no region: ``all of a and b``."""
 
@@ -120,11 +125,22 @@ def _words(shown: Shown) -> Iterator[str]:
         yield _because(record.reason or "inconclusive", shown.detail)
     elif shown.detail and (_is_early(shown) or record.kind == "guard" or record.statistic == "all"):
         yield shown.detail
-    if record.standing != "confirmatory":
-        yield record.standing if record.order == "registered" else f"{record.standing}: {record.order}"
+    yield from standing_words(record, shown.why)
     if shown.earlier:
         yield shown.earlier
     yield from record.flags
+
+
+def standing_words(record: Record, why: str = "") -> Iterator[str]:
+    """Yield what has to be said of standing and order: nothing of a plain confirmatory verdict.
+
+    ``exploratory: simultaneous (20260801T101112Z-0a1b2c3d.jsonl came in with 1f3c9a2, and so did …)``
+    """
+    order = record.order if record.order != "registered" else ""
+    standing = record.standing if record.standing != "confirmatory" else ""
+    said = ": ".join(filter(None, (standing, order)))
+    if said:
+        yield f"{said} ({why})" if why else said
 
 
 def _is_settled(record: Record) -> bool:
@@ -197,9 +213,25 @@ def _with_words(start: str, row: _Row, width: int) -> Iterator[str]:
 def _undecided(shown: Shown) -> str:
     """Return what stands in for the numbers of a prediction without a verdict."""
     if shown.record.status == "withdrawn":
-        verdict = f", counted as {shown.record.verdict}" if shown.record.verdict else ""
-        return f"withdrawn{verdict}" + (f": {shown.detail}" if shown.detail else "")
-    return f"pending: {shown.detail or 'not every repeat is in'}"
+        return withdrawn_text(shown.record, shown.detail, shown.repeats)
+    pending = f"pending: {shown.detail or 'not every repeat is in'}"
+    standing = standing_words(shown.record, shown.why) if shown.record.standing == "exploratory" else ()
+    return "; ".join((pending, *standing))
+
+
+def withdrawn_text(record: Record, reason: str | None, repeats: int = 0) -> str:
+    """Return what is said of a withdrawn prediction: what it counts as, and why it was withdrawn.
+
+    ``withdrawn, counted as refuted: the claim was badly worded``; nothing that was seen goes unsaid.
+    """
+    if counts_as_refuted(record):
+        what = ", counted as refuted"
+    elif record.verdict is not None:
+        exploratory = "exploratory, " if record.standing == "exploratory" else ""
+        what = f", {exploratory}was {record.verdict}"
+    else:
+        what = f" after {plural(repeats, 'repeat')}, never judged" if repeats else ""
+    return f"withdrawn{what}" + (f": {reason}" if reason else "")
 
 
 def _hung(start: str, words: str, width: int) -> Iterator[str]:
