@@ -8,12 +8,13 @@ somebody else's and does not count; what is computed at run time (``import_modul
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.registry.trees import parse, walk_in_order
+from pytest_prereg.registry.trees import MODULES_KEPT, parse, walk_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +43,8 @@ def repository_root(path: Path) -> Path | None:
     return next((parent for parent in path.resolve().parents if (parent / ".git").exists()), None)
 
 
-def imported_names(text: bytes) -> list[Imported]:
+@lru_cache(maxsize=MODULES_KEPT)
+def imported_names(text: bytes) -> tuple[Imported, ...]:
     """Every module that the text may import, in the order of the text; none where it is no Python.
 
     ``from a import b`` yields ``a.b``, since ``b`` may be a module; looking it up finds ``a`` on the way.
@@ -50,8 +52,8 @@ def imported_names(text: bytes) -> list[Imported]:
     try:
         tree = parse(text)
     except SyntaxError:
-        return []
-    return list(_names(tree))
+        return ()
+    return tuple(_names(tree))
 
 
 def _names(tree: ast.Module) -> Iterator[Imported]:
