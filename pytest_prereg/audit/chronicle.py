@@ -149,14 +149,14 @@ class _Reading:
 
     def _version(self, commit: str, parents: tuple[str, ...]) -> Iterator[Version]:
         tree = self._trees.tree(commit)
-        before = self._before(parents)
+        before, now = self._before(parents), tree.lock or EMPTY
         if tree.problem is not None:
             self._instead.setdefault(self._trees.files(commit), {}).update(before)
             self.unread.append(Unread(commit=commit, problem=tree.problem))
-        elif any(lock != tree.lock for lock in before.values()) or (not before and tree.lock):
+        elif tree.rivals or any(lock != now for lock in before.values()) or not (before or now == EMPTY):
             yield Version(
                 commit=commit,
-                lock=tree.lock or EMPTY,
+                lock=now,
                 before=tuple(before.values()),
                 parents=tuple(before),
                 is_cut=commit in self._past.repository.shallow,

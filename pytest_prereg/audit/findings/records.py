@@ -81,13 +81,16 @@ class _Records:
     def _of_step(self, step: Step, after: LockEntry) -> Iterator[Finding]:
         now = record_of(after)
         before = {record_of(entry): entry for entry in step.before.values() if entry.verdict is not None}
-        before.pop(now, None)
         if len(step.version.before) > 1:
             before = {one: entry for one, entry in before.items() if not self._is_outdated(one, now, step)}
         elif now.verdict is not None and not before and (last := self._taken_out(after)):
             before = {last.record: after}
         for record, entry in before.items():
-            if not _is_amended(entry, after) and not self._is_nothing(record, now, step.version):
+            if (
+                record != now
+                and not _is_amended(entry, after)
+                and not self._is_nothing(record, now, step.version)
+            ):
                 yield self._changed(record, now, step.version)
         if now.verdict is not None and all(record_of(entry) != now for entry in step.before.values()):
             self._kept.append(_Kept(now, step.version, after.digest))

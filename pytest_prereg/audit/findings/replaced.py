@@ -76,7 +76,8 @@ def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) 
     what = f"the {WHAT[one.key]} of {quoted(change.id)} ({short(one.old)})"
     again = "after it had been taken out of the lock, " if change.restored else ""
     where = f"{in_commit(change.commit)}: {again}no amendment says so"
-    seen = state.timeline.seen(change.id, {entry.digest for entry in change.before}, change.commit)
+    ever = {each.after.digest for each in state.chronicle.changes if each.id == change.id and each.after}
+    seen = state.timeline.seen(change.id, ever, change.commit)
     when = f", after the data ({seen})" if seen else ""
     advice = (
         f"Put it back as {parent[:8]} has it; what is to change is amended with a reason:\n"
@@ -97,12 +98,12 @@ def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) 
 def _dropped(state: StudyState, spoken_of: set[tuple[str, str]]) -> Iterator[Finding]:
     """Yield a review for each registration that the history has and the lock accounts for nowhere."""
     for name, entry in state.chronicle.now.predictions.items():
-        own = [one for one in entry.amendments if one.key == "digest"]
-        known = {entry.digest, *(digest for one in own for digest in (one.old, one.new))}
-        for change in state.chronicle.changes:
-            digest = change.after.digest if change.id == name and change.after else entry.digest
-            if digest not in known and (name, digest) not in spoken_of:
-                known.add(digest)
+        own = [(one, one.after) for one in state.chronicle.changes if one.id == name and one.after]
+        told_of = {digest for _, after in own for one in after.amendments for digest in (one.old, one.new)}
+        for change, after in own:
+            digest = after.digest
+            if digest != entry.digest and digest not in told_of and (name, digest) not in spoken_of:
+                told_of.add(digest)
                 yield _of_a_branch(state, change, digest)
 
 
