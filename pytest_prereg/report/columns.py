@@ -100,13 +100,14 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 def broken(text: str, width: int) -> list[str]:
     """Return ``text`` in lines of at most ``width`` cells, a longer word broken: nothing is cut."""
+    width = max(width, 2)  # cells of the widest character
     pieces = (piece for word in text.split() for piece in _pieces(word, width))
     return list(wrapped(" ".join(pieces), width))
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
     while width_of(word) > width:
-        head = _head(word, width) or word[:1]
+        head = _head(word, width)
         yield head
         word = word[len(head) :]
     yield word

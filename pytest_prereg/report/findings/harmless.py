@@ -45,7 +45,9 @@ def harmless_line(line: str) -> str:
 
 def markdown(text: str) -> str:
     """Return ``text`` as Markdown that shows it, on one line: no markup, link, mention or end of a cell."""
-    escaped = _MARKUP.sub(r"\\\g<0>", _MENTION.sub(_NOTHING, plain(text)).translate(_ENTITIES))
+    escaped = _MARKUP.sub(
+        r"\\\g<0>", _MENTION.sub(_NOTHING, " ".join(plain(text).split())).translate(_ENTITIES)
+    )
     return _BULLET.sub(rf"{_NOTHING}\1", escaped)
 
 

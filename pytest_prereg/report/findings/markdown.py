@@ -28,7 +28,7 @@ _SIGNS = {
     Mark.UNKNOWN: "❔ can't tell",
     Mark.REVIEW: "👀 review",
     Mark.SEEN: "☑️ acknowledged",
-    Mark.NOTICE: "ℹ️ notice",  # noqa: RUF001 - the sign
+    Mark.NOTICE: "💬 notice",
 }
 _LONGEST = 1000
 """Characters of a message."""

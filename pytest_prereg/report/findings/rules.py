@@ -55,8 +55,8 @@ RULES = {
         "set aside after the data",
     ),
     "PR209": Rule(
-        "a registration was made easier to meet",
-        "read what it was before; after the evidence, restore it",
+        "a registration was changed so that it is easier to support, harder to refute, or asks another question",
+        "nothing brings back what was promised; look at it, and acknowledge it",
         "made easier to meet",
     ),
     "PR210": Rule(
@@ -81,8 +81,8 @@ RULES = {
         "abandoned, voided or not finished",
     ),
     "PR214": Rule(
-        "predictions that contradict each other, or can't both be wrong",
-        "ask which of them was expected",
+        "two predictions of one question, of which not both can be right, or one is for certain",
+        "say which of them was expected, and acknowledge it, or withdraw one",
         "that contradict each other",
     ),
     "PR215": Rule(

@@ -23,6 +23,7 @@ _APART = 3
 _NAMED = 8
 """Most ids that are listed."""
 _REGISTERED = "PR201"
+MAY_STAND = "If it may stand, say why:"
 
 
 class Mark(StrEnum):
@@ -154,7 +155,7 @@ def advised(finding: Finding) -> list[tuple[str, str]]:
     parts = list(advice_parts(finding.advice or ""))
     is_said = any(" acknowledge " in command for _, command in parts)
     if mark_of(finding) is Mark.REVIEW and not is_said:
-        parts.append(("If it may stand, say why:", acknowledging(finding)))
+        parts.append((MAY_STAND, acknowledging(finding)))
     return parts
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.report.columns import ascii_text, broken, width_of
 from pytest_prereg.report.findings.harmless import harmless_line, plain
 from pytest_prereg.report.findings.summing_up import (
+    MAY_STAND,
     Group,
     Mark,
     advised,
@@ -51,12 +52,14 @@ def terminal_lines(
         unicode: Whether the terminal shows more than ASCII.
     """
     text: Text = str if unicode else ascii_text
+    groups = grouped(reported.findings, every=every)
+    said = set[tuple[str, str]]()
     lines = [
         *broken(
             text(plain(f"{reported.command} of {reported.subject}: {counted(reported.findings)}")), width
         ),
         "",
-        *(line for group in grouped(reported.findings, every=every) for line in _group(group, width, text)),
+        *(line for group in groups for line in _group(group, width, text, said)),
         *([""] if reported.findings else []),
         *(line for told in standings(reported) for line in _hung("", told, width, 2)),
         *_unproven(reported, width, text),
@@ -68,7 +71,7 @@ def terminal_lines(
     return [harmless_line(line.rstrip()) for line in lines]
 
 
-def _group(group: Group, width: int, text: Text) -> Iterator[str]:
+def _group(group: Group, width: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
     mark = mark_of(group.first)
     start = f"{mark:<8}{group.first.code}  "
     if group.is_folded:
@@ -82,7 +85,7 @@ def _group(group: Group, width: int, text: Text) -> Iterator[str]:
         seen = f"acknowledged: {plain(group.first.acknowledged)}"
         yield from (indent + line for line in broken(text(seen), room))
     if mark in _ADVISED:
-        yield from (indent + line for line in _advice(group.first, room, text))
+        yield from (indent + line for line in _advice(group.first, room, text, said))
 
 
 def _headed(start: str, finding: Finding, width: int, text: Text) -> Iterator[str]:
@@ -102,10 +105,13 @@ def _place(finding: Finding) -> str:
     return " ".join(part for part in (path, commit) if part)
 
 
-def _advice(finding: Finding, room: int, text: Text) -> Iterator[str]:
+def _advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield what to do; words that were ``said`` of the same code before are not said again."""
     for words, command in advised(finding):
-        yield from broken(text(plain(words)), room)
-        if command:
+        is_new = (finding.code, words) not in said
+        said.add((finding.code, words))
+        yield from broken(text(plain(words)), room) if is_new else ()
+        if command and (is_new or words != MAY_STAND):
             yield "  " + text(plain(command))
 
 

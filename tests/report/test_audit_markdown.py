@@ -1,0 +1,102 @@
+"""An audit as Markdown, as GitHub renders it: one table, and nothing that others wrote becomes markup."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from found_samples import EVERY, HOSTILE, finding, reported
+from markdown_it import MarkdownIt
+
+from pytest_prereg.audit.finding import Level
+from pytest_prereg.report.findings.harmless import advice_parts, code, markdown
+from pytest_prereg.report.findings.markdown import markdown_text
+
+RENDER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
+
+
+def html(*findings, **keys):
+    return RENDER(markdown_text(reported(*findings, **keys)))
+
+
+def test_every_finding_is_a_row_with_its_sign_and_its_place():
+    page = html(*EVERY)
+    assert page.count("<table>") == 1
+    rows = [re.sub("<.*?>", "", row).split("\n")[1:-1] for row in page.split("<tr>")[2:]]
+    assert [row[:3] for row in rows] == [
+        ["⛔ error", "PR207", "barrier"],
+        ["❔ can't tell", "PR212", "quick-win"],
+        ["👀 review", "PR208", "the-deadline-holds"],
+        ["☑️ acknowledged", "PR205", "fused-is-faster"],
+        ["💬 notice", "PR201", ""],
+        ["💬 notice", "PR206", "old-guard"],
+    ]
+    assert rows[3][3].endswith("Acknowledged: the kernel changed, and the guard was measured anew")
+    assert rows[2][4] == "predictions.toml:160, cdff1b98"
+
+
+def test_what_to_do_is_a_list_with_commands_to_copy():
+    page = html(*EVERY)
+    assert "<code>git checkout HEAD -- experiments/evidence/barrier</code>" in page
+    assert "<code>pytest-prereg acknowledge PR208 the-deadline-holds --reason '...'</code>" in page
+    assert page.count("<li><code>") == 3
+
+
+def test_what_can_not_be_proven_is_folded():
+    page = html()
+    start, end = page.index("<details><summary>What can't be proven"), page.index("</details>")
+    assert "<li>That the numbers were measured at all" in page[start:end]
+
+
+def test_nothing_that_others_wrote_becomes_markup():
+    hostile = finding("PR208", level=Level.REVIEW, message=HOSTILE, path="a|b `c`<i>.toml", advice=HOSTILE)
+    seen = finding("PR205", level=Level.REVIEW, acknowledged=HOSTILE)
+    page = html(hostile, seen, unproven=[HOSTILE])
+    assert set(re.findall(r"<(\w+)", page)) == {
+        *("h2", "p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em"),
+        *("details", "summary"),
+    }
+    assert all(row.count("<td>") == 5 for row in page.split("<tr>")[2:])
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<code>a|b `c`&lt;i&gt;.toml:14</code>" in page
+
+
+@pytest.mark.parametrize(
+    "text", ["@octocat", "#12", "GH-3", "https://evil.example", "www.evil.example", "a@b.example"]
+)
+def test_github_makes_neither_a_mention_nor_a_link_of_it(text):
+    shown = RENDER(markdown(text))
+    assert text not in shown
+    assert text in shown.replace("\N{ZERO WIDTH SPACE}", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["- a", "1. a", "10) a", "+ a", "# a", "> a", "===", "~~~", "| a |", "    a", "\\[a](b)", "$a$"]
+)
+def test_text_stays_the_text_that_it_is(text):
+    shown = RENDER(markdown(text)).strip()
+    assert shown.startswith("<p>")
+    wanted = text.strip().replace(">", "&gt;")
+    assert shown.removeprefix("<p>").removesuffix("</p>").replace("\N{ZERO WIDTH SPACE}", "") == wanted
+
+
+@pytest.mark.parametrize("text", ["a", "a`b", "``", "`a", "a``b`", "a|b"])
+def test_code_is_shown_as_it_is(text):
+    assert RENDER(code(text)).strip() == f"<p><code>{text}</code></p>"
+
+
+def test_commands_are_told_from_words():
+    assert list(
+        advice_parts("Bring it back: git checkout HEAD -- a\npytest-prereg lock\nGit can't say: git is old")
+    ) == [
+        ("Bring it back:", "git checkout HEAD -- a"),
+        ("", "pytest-prereg lock"),
+        ("Git can't say: git is old", ""),
+    ]
+
+
+def test_a_comment_holds_it_however_much_was_found():
+    reviews = [finding("PR208", f"p{number}", Level.REVIEW, message="much " * 300) for number in range(300)]
+    text = markdown_text(reported(*reviews))
+    assert len(text) < 65_536
+    assert re.search(r"\| and \d+ more \|", text)
