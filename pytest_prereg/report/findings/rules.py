@@ -55,7 +55,8 @@ RULES = {
         "set aside after the data",
     ),
     "PR209": Rule(
-        "a registration was changed so that it is easier to support, harder to refute, or asks another question",
+        "a registration was changed so that it is easier to support, harder to refute, or asks another "
+        "question",
         "nothing brings back what was promised; look at it, and acknowledge it",
         "made easier to meet",
     ),
