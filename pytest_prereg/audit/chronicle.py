@@ -65,10 +65,13 @@ class Change(msgspec.Struct, kw_only=True, frozen=True):
 class Step(NamedTuple):
     """What became of one prediction's table in a version."""
 
+    id: str
     version: Version
     before: dict[str, LockEntry]
     """By the parents that have it."""
     after: LockEntry | None
+    change: Change | None
+    """``None`` where a parent has it as it is."""
 
 
 class Unread(msgspec.Struct, kw_only=True, frozen=True):
@@ -101,16 +104,12 @@ class Chronicle(msgspec.Struct, kw_only=True, frozen=True):
     now: Lock
     """As it is on disk."""
 
-    def steps(self, name: str) -> Iterator[Step]:
-        """Yield every version of which a parent has a prediction otherwise: merges that chose a side, too."""
-        for version in self.versions:
-            after = version.lock.predictions.get(name)
-            entries = [lock.predictions.get(name) for lock in version.before]
-            if not entries and after is not None:
-                yield Step(version, {}, after)
-            elif any(entry is not after and entry != after for entry in entries):
-                known = zip(version.parents, entries, strict=True)
-                yield Step(version, {commit: entry for commit, entry in known if entry is not None}, after)
+    steps: dict[str, list[Step]]
+    """By prediction, those versions of which a parent has it otherwise: merges that chose a side as well."""
+
+    def of(self, name: str) -> list[Change]:
+        """Return the changes of one prediction, in order."""
+        return [change for step in self.steps.get(name, ()) if (change := step.change) is not None]
 
 
 def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -> Chronicle:
@@ -130,8 +129,12 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
     else:
         reading = _Reading(past, place)
         versions, unread = [*reading.versions, *reading.on_disk(lock)], reading.unread
-    changes = tuple(_changes(versions))
-    return Chronicle(versions=tuple(versions), changes=changes, unread=tuple(unread), now=lock)
+    steps = _steps(versions)
+    changes = tuple(step.change for step in steps if step.change is not None)
+    record = Chronicle(versions=tuple(versions), changes=changes, unread=tuple(unread), now=lock, steps={})
+    for step in steps:
+        record.steps.setdefault(step.id, []).append(step)
+    return record
 
 
 class _Reading:
@@ -179,33 +182,43 @@ class _Reading:
             yield Version(commit=None, lock=lock, before=tuple(before.values()), parents=tuple(before))
 
 
-def _changes(versions: list[Version]) -> Iterator[Change]:
+def _steps(versions: list[Version]) -> list[Step]:
     gone: dict[str, Change] = {}
-    for version in versions:
-        every = dict.fromkeys(name for lock in (version.lock, *version.before) for name in lock.predictions)
-        changes = (_change(version, name, gone) for name in every)
-        yield from (change for change in changes if change is not None)
+    return [_step(version, name, gone) for version in versions for name in _differing(version)]
 
 
-def _change(version: Version, name: str, gone: dict[str, Change]) -> Change | None:
-    """What a version changed of one table; ``gone`` holds those that were taken out, and not put back yet."""
+def _differing(version: Version) -> dict[str, None]:
+    """Predictions that a parent has otherwise; of a version without parents all."""
+    now = version.lock.predictions
+    found: dict[str, None] = {} if version.before else dict.fromkeys(now)
+    for before in (lock.predictions for lock in version.before):
+        for name, entry in now.items():
+            known = before.get(name)
+            if known is not entry and known != entry:
+                found[name] = None
+        found |= dict.fromkeys(name for name in before if name not in now)
+    return found
+
+
+def _step(version: Version, name: str, gone: dict[str, Change]) -> Step:
+    """What a version made of one table; ``gone`` holds those that were taken out, and not put back yet."""
     after = version.lock.predictions.get(name)
-    if after is not None and any(lock.predictions.get(name) is after for lock in version.before):
-        return None
-    known = {
+    before = {
         commit: lock.predictions[name]
         for lock, commit in zip(version.before, version.parents, strict=True)
         if name in lock.predictions
     }
-    if after is not None and after in known.values():
-        return None
-    change = Change(id=name, version=version, before=tuple(known.values()), parents=tuple(known), after=after)
+    if after is not None and after in before.values():
+        return Step(name, version, before, after, None)
+    change = Change(
+        id=name, version=version, before=tuple(before.values()), parents=tuple(before), after=after
+    )
     if after is None:
         gone.setdefault(name, change)
-    elif not known and name in gone:
+    elif not before and name in gone:
         last = gone.pop(name)
-        return msgspec.structs.replace(change, before=last.before, parents=last.parents, restored=True)
-    return change
+        change = msgspec.structs.replace(change, before=last.before, parents=last.parents, restored=True)
+    return Step(name, version, before, after, change)
 
 
 def amended(record: Chronicle) -> list[Amended]:

@@ -662,18 +662,20 @@ class TestRecorded:
 
     def test_a_guard_is_recorded_anew_with_each_series(self, kept):
         study = kept(GUARD)
-        for series, values in enumerate(([4.0 + each for each in SPREAD], SPREAD), 1):
-            (study.folder / "kernel.py").write_text(f"x = {series}\n")
+        slow = [4.0 + each for each in SPREAD]
+        for version, several in enumerate(({1: SPREAD}, {2: slow, 3: slow})):
+            (study.folder / "kernel.py").write_text(f"x = {version}\n")
             study.keep()
             subject = subject_digest(study.study, study.study.experiments["runs"])
-            study.measure(*values, series=series, subject=subject)
-            study.keep()
+            for series, values in several.items():
+                study.measure(*values, series=series, subject=subject)
+                study.keep()
             study.write_down()
         only = study.only()
-        assert (only.code, only.level, only.about) == ("PR205", Level.REVIEW, "refuted -> supported")
-        assert only.acknowledged == "recorded as supported (series 2)"
-        study.set(verdict="refuted")
-        assert [one.acknowledged for one in study.found()] == ["recorded as supported (series 2)", None]
+        assert (only.code, only.level, only.about) == ("PR205", Level.REVIEW, "supported -> refuted")
+        assert only.acknowledged == f"recorded as refuted (series {study.entry().series})"
+        study.set(verdict="supported")
+        assert [one.acknowledged is None for one in study.found()] == [False, True]
 
 
 class TestSaid:

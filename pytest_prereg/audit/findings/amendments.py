@@ -42,7 +42,7 @@ def about(amendment: Amendment) -> str:
 
 def _amended(state: StudyState, name: str, entry: LockEntry, index: int) -> Finding:
     amendment = entry.amendments[index]
-    own = (one for one in state.chronicle.changes if one.id == name and one.after is not None)
+    own = state.chronicle.of(name)
     commit = next((one.commit for one in own if one.after and _has(one.after, amendment)), None)
     before, replaced = _digests_before(entry, index)
     seen = state.timeline.seen(name, before, commit, replaced)
@@ -89,17 +89,17 @@ def _lost(state: StudyState, name: str, entry: LockEntry) -> Iterator[Finding]:
     """Yield what was changed of the list of amendments, which only ever grows."""
     now = {_key(one) for one in entry.amendments}
     done = {*entry.amendments}
-    for version, before, after in state.chronicle.steps(name):
-        left = {_key(one) for one in after.amendments} if after else now
-        known = [(parent, one) for parent, each in before.items() for one in each.amendments]
+    for step in state.chronicle.steps[name]:
+        left = {_key(one) for one in step.after.amendments} if step.after else now
+        known = [(parent, one) for parent, each in step.before.items() for one in each.amendments]
         for parent, one in known:
             if one in done or (_key(one) in left and _key(one) not in now):
                 continue
             done.add(one)
             if _key(one) in now:
-                yield _reworded(state, name, one, version.commit)
+                yield _reworded(state, name, one, step.version.commit)
             else:
-                yield _vanished(state, name, one, version.commit, parent)
+                yield _vanished(state, name, one, step.version.commit, parent)
 
 
 def _vanished(state: StudyState, name: str, amendment: Amendment, commit: str | None, parent: str) -> Finding:

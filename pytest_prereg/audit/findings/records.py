@@ -74,7 +74,7 @@ class _Records:
         """Every record that a version had first, in order."""
 
     def findings(self) -> Iterator[Finding]:
-        for step in self._state.chronicle.steps(self._name):
+        for step in self._state.chronicle.steps[self._name]:
             if step.after is not None:
                 yield from self._of_step(step, step.after)
 

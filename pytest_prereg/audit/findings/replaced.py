@@ -76,7 +76,7 @@ def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) 
     what = f"the {WHAT[one.key]} of {quoted(change.id)} ({short(one.old)})"
     again = "after it had been taken out of the lock, " if change.restored else ""
     where = f"{in_commit(change.commit)}: {again}no amendment says so"
-    ever = {each.after.digest for each in state.chronicle.changes if each.id == change.id and each.after}
+    ever = {each.after.digest for each in state.chronicle.of(change.id) if each.after}
     seen = state.timeline.seen(change.id, ever, change.commit)
     when = f", after the data ({seen})" if seen else ""
     advice = (
@@ -98,7 +98,7 @@ def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) 
 def _dropped(state: StudyState, spoken_of: set[tuple[str, str]]) -> Iterator[Finding]:
     """Yield a review for each registration that the history has and the lock accounts for nowhere."""
     for name, entry in state.chronicle.now.predictions.items():
-        own = [(one, one.after) for one in state.chronicle.changes if one.id == name and one.after]
+        own = [(one, one.after) for one in state.chronicle.of(name) if one.after]
         told_of = {digest for _, after in own for one in after.amendments for digest in (one.old, one.new)}
         for change, after in own:
             digest = after.digest

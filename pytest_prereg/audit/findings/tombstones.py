@@ -40,13 +40,13 @@ def _of_tombstone(state: StudyState, name: str) -> Iterator[Finding]:
     if entry is None:
         return
     done = {entry.withdrawal}
-    for version, before, after in state.chronicle.steps(name):
-        left = after.withdrawal if after else None
-        for parent, known in before.items():
+    for step in state.chronicle.steps[name]:
+        left = step.after.withdrawal if step.after else None
+        for parent, known in step.before.items():
             if known.withdrawal is None or known.withdrawal in done or (left and left == known.withdrawal):
                 continue
             done.add(known.withdrawal)
-            yield _changed(state, name, known.withdrawal, version.commit, parent)
+            yield _changed(state, name, known.withdrawal, step.version.commit, parent)
 
 
 def _changed(state: StudyState, name: str, tombstone: Withdrawal, commit: str | None, parent: str) -> Finding:
