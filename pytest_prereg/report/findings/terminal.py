@@ -75,15 +75,14 @@ def _group(group: Group, width: int, text: Text, said: set[tuple[str, str]]) -> 
     mark = mark_of(group.first)
     start = f"{mark:<8}{group.first.code}  "
     if group.is_folded:
-        yield from _hung(start, text(plain(folded_text(group))), width, _indent(width))
+        yield from _hung(start, text(plain(f"{folded_text(group)} (--all)")), width, _indent(width))
         return
     yield from _headed(start, group.first, width, text)
     indent = " " * _indent(width)
     room = width - len(indent)
     yield from (indent + line for line in broken(text(plain(group.first.message)), room))
     if group.first.acknowledged is not None:
-        seen = f"acknowledged: {plain(group.first.acknowledged)}"
-        yield from (indent + line for line in broken(text(seen), room))
+        yield from (indent + line for line in broken(text(_acknowledged(group.first, said)), room))
     if mark in _ADVISED:
         yield from (indent + line for line in _advice(group.first, room, text, said))
 
@@ -103,6 +102,13 @@ def _place(finding: Finding) -> str:
     path = finding.path and (f"{finding.path}:{finding.line}" if finding.line else finding.path)
     commit = finding.commit and f"({finding.commit[:_SHORT]})"
     return " ".join(part for part in (path, commit) if part)
+
+
+def _acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
+    reason = f"acknowledged: {plain(finding.acknowledged or '')}"
+    is_new = (finding.code, reason) not in said
+    said.add((finding.code, reason))
+    return reason if is_new else "acknowledged with the same reason"
 
 
 def _advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
