@@ -130,10 +130,19 @@ def _finding(state: StudyState, prediction: Prediction, experiment: str, files: 
         f'"{experiment}" had data already, though data-seen is "none": {", ".join(names[:_SHOWN])}{more}',
         path=path,
         line=line,
-        advice='Say what was known: data-seen = "pilot", and amend. Or that it tells nothing of this: '
-        f"pytest-prereg acknowledge PR216 {prediction.id} --reason '…'",
+        advice=_advice(state, prediction.id),
         about=f"{short(state.digests[prediction.id])} {_named(names)}",
     )
+
+
+def _advice(state: StudyState, name: str) -> str:
+    """What to do: as long as nothing was measured for it the prediction itself can say what was known."""
+    looked_at = f"pytest-prereg acknowledge PR216 {name} --reason '…'"
+    if state.digests[name] in state.bound_by_evidence.get(name, ()):
+        return f"Say why that tells nothing of it: {looked_at}"
+    amended = f"pytest-prereg amend {name} --reason '…'"
+    said = f'Say what was known: data-seen = "pilot", and {amended}'
+    return f"{said}\nOr why that tells nothing of it: {looked_at}"
 
 
 def _named(names: list[str]) -> str:

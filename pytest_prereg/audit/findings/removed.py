@@ -85,11 +85,11 @@ def _was_committed(state: StudyState, each: Vanished, name: str, *, is_here: boo
 
 
 def _of_file(state: StudyState, problem: Problem, name: str) -> Finding:
-    """Return a problem of a file, which is named in the message: what is shown is a place in the study."""
+    """Return a problem of a file; the message names it, as what is shown may be a place in the study."""
     finding = finding_of(state, problem, name.partition("/")[0])
-    if problem.line is not None and name not in problem.message:
-        return replace(finding, about=f"{name}:{problem.line}")
-    return replace(finding, about=name)
+    if Path(name).name not in problem.message:
+        finding = replace(finding, message=f"evidence {quoted(name)}: {problem.message}")
+    return replace(finding, about=name if problem.line is None else f"{name}:{problem.line}")
 
 
 def unknown(state: StudyState) -> Iterator[Finding]:
