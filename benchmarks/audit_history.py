@@ -123,7 +123,7 @@ def costs_of(commits: int) -> Costs:
 def locks_one_by_one(folder: Path) -> float:
     """Seconds to list the versions of the lock and to print each."""
     began = time.perf_counter()
-    for commit in output(["git", "log", "--format=%H", "--", LOCK], folder).split():
+    for commit in output(["git", "log", "--format=%H", "--", LOCK], folder).decode().split():
         output(["git", "show", f"{commit}:{LOCK}"], folder)
     return time.perf_counter() - began
 
