@@ -82,7 +82,7 @@ def test_text_of_others_forges_no_annotation_and_no_property():
     kind, properties, message = annotations(hostile)[0]
     assert (kind, properties["file"], properties["line"]) == ("error", "a,line=1::b\\n.toml", "14")
     assert len(properties) == 3
-    assert message.splitlines()[-1] == "::error::y"
+    assert message.splitlines()[-1] == "x ::error::y"
 
 
 def test_a_message_is_no_longer_than_github_shows():

@@ -85,14 +85,23 @@ def test_code_is_shown_as_it_is(text):
     assert RENDER(code(text)).strip() == f"<p><code>{text}</code></p>"
 
 
-def test_commands_are_told_from_words():
-    assert list(
-        advice_parts("Bring it back: git checkout HEAD -- a\npytest-prereg lock\nGit can't say: git is old")
-    ) == [
-        ("Bring it back:", "git checkout HEAD -- a"),
-        ("", "pytest-prereg lock"),
-        ("Git can't say: git is old", ""),
-    ]
+@pytest.mark.parametrize(
+    ("advice", "parts"),
+    [
+        ("Bring it back: git checkout HEAD -- a", [("Bring it back:", "git checkout HEAD -- a")]),
+        ("pytest-prereg lock", [("", "pytest-prereg lock")]),
+        ("Git can't say: git is old", [("Git can't say: git is old", "")]),
+        (
+            "First do it: pytest-prereg lock, and commit.",
+            [("First do it:", "pytest-prereg lock"), ("and commit.", "")],
+        ),
+        ("Do it: git add .", [("Do it:", "git add .")]),
+        ("Two lines\nof words, then: git fetch --all.", [("Two lines of words, then:", "git fetch --all")]),
+        ("Here: git log -- a\nand more\nof it", [("Here:", "git log -- a"), ("and more of it", "")]),
+    ],
+)
+def test_commands_are_told_from_words(advice, parts):
+    assert list(advice_parts(advice)) == parts
 
 
 def test_a_comment_holds_it_however_much_was_found():

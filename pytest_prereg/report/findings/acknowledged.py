@@ -22,7 +22,7 @@ def acknowledged_lines(study: Study, findings: Sequence[Finding], width: int = 8
     """Return a line for each review and what it says, and what to type now."""
     lines = []
     for one in findings:
-        lines += broken(f"acknowledged  {one.code} {plain(one.id)}", width)
+        lines.append(f"acknowledged  {one.code}  {plain(one.id)}")
         lines += (" " * _INDENT + line for line in broken(plain(one.message), width - _INDENT))
     message = f"Acknowledge {findings[0].code} of {plain(findings[0].id) or study.id}"
     commit = f"git add {shlex.quote(shown(study.lock_path))} && git commit -m {shlex.quote(message)}"

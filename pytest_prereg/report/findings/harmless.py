@@ -23,7 +23,10 @@ _BULLET = re.compile(r"^([-+=]|[0-9]+(?=[.)]))")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 _GIT = "add|checkout|clone|commit|diff|fetch|init|log|merge|pull|push|rebase|restore|revert|show|tag"
-_COMMAND = re.compile(rf"(?:^|(?<=: ))(?:pytest-prereg [a-z]|pytest --|git (?:{_GIT})\b).*$")
+_COMMAND = re.compile(
+    rf"(?:^|(?<=: ))(?P<command>(?:pytest-prereg [a-z]|pytest --|git (?:{_GIT})\b).*?)"
+    r"(?:(?<=\w)\.)?(?P<rest>(?:, (?:and|or|then) .*)?)$"
+)
 """Where a line of advice goes over to what can be typed."""
 
 
@@ -60,7 +63,17 @@ def code(text: str) -> str:
 
 
 def advice_parts(advice: str) -> Iterator[tuple[str, str]]:
-    """Yield each line of an advice as words and the command that it ends with; either may be empty."""
+    """Yield an advice as words and the command that they end with; either may be empty."""
+    words: list[str] = []
     for line in advice.splitlines():
         found = _COMMAND.search(line)
-        yield (line[: found.start()].strip(), found[0]) if found else (line.strip(), "")
+        words.append(line[: found.start()] if found else line)
+        if found:
+            yield _joined(words), found["command"]
+            words = [found["rest"].removeprefix(", ")]
+    if _joined(words):
+        yield _joined(words), ""
+
+
+def _joined(words: list[str]) -> str:
+    return " ".join(" ".join(words).split())

@@ -112,12 +112,13 @@ def _acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
 
 
 def _advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield what to do; words that were ``said`` of the same code before are not said again."""
+    """Yield what to do; what was ``said`` of the same code before is not said again."""
     for words, command in advised(finding):
-        is_new = (finding.code, words) not in said
-        said.add((finding.code, words))
-        yield from broken(text(plain(words)), room) if is_new else ()
-        if command and (is_new or words != MAY_STAND):
+        is_new, is_other = ((finding.code, one) not in said for one in (words, command))
+        said |= {(finding.code, words), (finding.code, command)}
+        if is_new:
+            yield from broken(text(plain(words)), room)
+        if command and is_other and (is_new or words != MAY_STAND):
             yield "  " + text(plain(command))
 
 
