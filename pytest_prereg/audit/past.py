@@ -32,8 +32,6 @@ LOCKS = ".lock"
 WITNESSES = "refs/tags/prereg/{study}/"
 """Tags of the lock, by which it can be shown that it was there without the evidence."""
 
-_CONFLICT = b"\n<<<<<<< "
-
 _SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
 
 Digests = dict[str, set[str]]
@@ -317,16 +315,8 @@ class Past:
         names = sorted(blobs)
         texts = self.repository.contents(names)
         return {
-            name: registered(text) if text is not None and self._may_register(text) else None
-            for name, text in zip(names, texts, strict=True)
+            name: None if text is None else registered(text) for name, text in zip(names, texts, strict=True)
         }
-
-    def _may_register(self, text: bytes) -> bool:
-        """Whether it is worth the time to read a lock: those of other tools are long, and none of the study.
-
-        One with the marks of a merge that was never resolved is no lock.
-        """
-        return self.study.encode() in text and b"predictions" in text and _CONFLICT not in text
 
 
 def _of_kind(commit: Commit) -> Commit:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-_NAME = r'(?:[A-Za-z0-9_-]+|"[^"\\\n]*")'
-_STUDY = re.compile(r'^study = "([^"\\\n]*)"$', re.MULTILINE)
-_ENTRY = re.compile(rf'^\[predictions\.({_NAME})\]\ndigest = "(sha256:[0-9a-f]{{64}})"$', re.MULTILINE)
-_PART = re.compile(
-    rf"^\[(?:\[predictions\.{_NAME}\.amendment\]|predictions\.{_NAME}\.withdrawal)\]$", re.MULTILINE
+_NAME = r'(?:[A-Za-z0-9_-]++|"[^"\\\n]*+")'
+_VALUE = r'(?:"(?:[^"\\\n]|\\.)*+"|[-+]?\d[\w.+-]*+|[-+]?(?:inf|nan)|true|false)'
+_LINES = rf"(?:[A-Za-z0-9_-]++ = (?:{_VALUE}|\[)\n|    {_VALUE},\n|\]\n)*+"
+_HEAD = re.compile(r'(?:#[^\n]*+\n)*+(?:version = 1\n)?+study = "([^"\\\n]*+)"\n')
+_ENTRY = re.compile(rf'\[predictions\.({_NAME})\]\ndigest = "(sha256:[0-9a-f]{{64}})"\n{_LINES}')
+_OTHER = re.compile(
+    rf"(?:\[predictions\.{_NAME}\.[a-z]++\]|\[\[(?:predictions\.{_NAME}\.)?[a-z]++\]\])\n{_LINES}"
 )
-_ANY = re.compile(r"""^[\s\["']*predictions""", re.MULTILINE)
 _MENTIONS_STUDY = re.compile(r"study|\\[uUx]")
 """In every text with a key ``study``, which may be written with escapes."""
 
@@ -42,17 +44,23 @@ def registered(data: bytes) -> Registered | None:
 
 
 def _scanned(text: str) -> Registered | None:
-    """From a lock in the one form in which it is written, else ``None``.
+    """From a lock in the one form in which it is written, else ``None``."""
+    head, *tables = text.removesuffix("\n").split("\n\n")
+    study = _HEAD.fullmatch(f"{head}\n")
+    entries = [_entry(table) for table in tables]
+    if study is None or None in entries:
+        return None
+    named = [entry for entry in entries if entry]
+    digests = dict(named)
+    return Registered(study=study[1], digests=digests) if len(digests) == len(named) else None
 
-    Without multi-line strings a line that reads like a table's header is one, in any text that is TOML.
-    """
-    if '"""' in text or "'''" in text:
-        return None
-    study = _STUDY.search(text.partition("\n[")[0])
-    entries = _ENTRY.findall(text)
-    if study is None or len(_ANY.findall(text)) != len(entries) + len(_PART.findall(text)):
-        return None
-    return Registered(study=study[1], digests={name.strip('"'): digest for name, digest in entries})
+
+@lru_cache(maxsize=8192)  # most tables are the same in the next version
+def _entry(table: str) -> tuple[str, str] | tuple[()] | None:
+    """Id and digest, nothing from a table that registers none, ``None`` where it has another form."""
+    if found := _ENTRY.fullmatch(f"{table}\n"):
+        return found[1].strip('"'), found[2]
+    return () if _OTHER.fullmatch(f"{table}\n") else None
 
 
 def _parsed(text: str) -> Registered | None:
@@ -61,7 +69,7 @@ def _parsed(text: str) -> Registered | None:
     except (ValueError, RecursionError):
         return None
     study, entries = data.get("study"), data.get("predictions", {})
-    if not isinstance(study, str) or not isinstance(entries, dict):
+    if not isinstance(study, str) or not isinstance(entries, dict) or data.get("version", 1) != 1:
         return None
     digests = {name: entry.get("digest") for name, entry in entries.items() if isinstance(entry, dict)}
     return Registered(study=study, digests={name: d for name, d in digests.items() if isinstance(d, str)})
