@@ -32,7 +32,8 @@ LOCKS = ".lock"
 WITNESSES = "refs/tags/prereg/{study}/"
 """Tags of the lock, by which it can be shown that it was there without the evidence."""
 
-_SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
+SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
+"""The path of a session's file, whatever folder holds its experiment's."""
 
 Digests = dict[str, set[str]]
 """Registration digests by prediction id; more than one where two locks of a tree name the same study."""
@@ -254,7 +255,7 @@ class Past:
             (change.path, change.blob): commit.id
             for commit in commits
             for change in commit.changes
-            if _SESSION.search(change.path)
+            if SESSION.search(change.path)
         }
         paths = sorted({path for path, _ in brought})
         names = zip(paths, self.repository.names(f"{self.head}:{path}" for path in paths), strict=True)

@@ -296,6 +296,41 @@ class TestEvidenceThatIsGone:
             ("error", "runs", f"runs/{first.name}")
         ]
 
+    def test_put_where_the_study_does_not_read_it(self, measured):
+        (file,) = measured.written.state().files["runs"]
+        attic = measured.path / "attic" / "runs" / file.path.name
+        attic.parent.mkdir(parents=True)
+        file.path.rename(attic)
+        measured.commit()
+        (found,) = (one for one in measured.found("PR207") if one.id == "runs")
+        assert (found.level, found.line, found.about) == ("error", LINE, file.path.name)
+        assert "attic" in found.message
+
+    def test_where_the_study_does_not_look_any_more(self, scene):
+        made = scene()
+        made.register()
+        made.measure(SLOW)
+        made.commit()
+        made.repository.write(
+            "predictions.toml", TEXT.replace('id = "small"', 'id = "small"\nevidence = "new"')
+        )
+        made.commit()
+        assert [(one.level, one.id) for one in made.found("PR207")] == [("error", "runs")]
+
+    def test_moved_with_the_study_or_copied_it_is_fine(self, measured):
+        (file,) = measured.written.state().files["runs"]
+        copy = measured.repository.path / "docs" / "runs" / file.path.name
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(file.path.read_bytes())
+        measured.commit()
+        assert measured.found() == []
+        measured.repository.write(
+            "predictions.toml", TEXT.replace('id = "small"', 'id = "small"\nevidence = "elsewhere"')
+        )
+        (measured.path / "experiments" / "evidence").rename(measured.path / "elsewhere")
+        measured.commit()
+        assert measured.found() == []
+
     def test_of_an_experiment_that_the_study_gave_up(self, scene):
         other = '[experiments.other]\nrepeats = 3\nmetrics = { t = "s" }\n'
         made = scene(TEXT + other + CLAIM.replace("quick", "apart").replace('"runs"', '"other"'))

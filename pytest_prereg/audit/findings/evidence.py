@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.findings.disagreeing import disagreeing
 from pytest_prereg.audit.findings.early import early
+from pytest_prereg.audit.findings.hidden import hidden
 from pytest_prereg.audit.findings.problems import guarded, refused
 from pytest_prereg.audit.findings.quoted_numbers import misquoted
 from pytest_prereg.audit.findings.removed import removed, unknown
@@ -25,6 +26,7 @@ FINDERS = (
     disagreeing,
     stale,
     removed,
+    hidden,
     unknown,
     set_aside,
     misquoted,
