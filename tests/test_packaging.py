@@ -45,7 +45,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: zipfi
 def test_the_wheel_is_typed_and_ships_its_schemas(wheel: zipfile.ZipFile):
     names = set(wheel.namelist())
     assert "pytest_prereg/py.typed" in names
-    assert {"pytest_prereg/predictions.schema.json", "pytest_prereg/records.schema.json"} <= names
+    schemas = {f"pytest_prereg/{name}.schema.json" for name in ("predictions", "records", "audit")}
+    assert schemas <= names
 
 
 def test_the_wheel_declares_plugin_command_and_licence(wheel: zipfile.ZipFile):
