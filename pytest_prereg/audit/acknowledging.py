@@ -47,7 +47,7 @@ def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[L
     chosen = [one for one in _open(findings) if (one.code, one.id) == (code, name)]
     if not chosen or state.lock is None:
         raise StudyError(_nothing(state, findings, code, name))
-    entries = (_entry(one, sound(reason.strip())) for one in chosen)
+    entries = {one.about: _entry(one, sound(reason.strip())) for one in chosen}.values()
     return replace(state.lock, acknowledged=(*state.lock.acknowledged, *entries)), chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -120,6 +121,6 @@ def _problem(path: Path, what: str) -> Problem:
         code="PR207",
         message=f'evidence "{path.relative_to(place.parent.parent)}" {what}',
         path=shown(place),
-        advice=f"Bring it back: git checkout HEAD -- {shown(path)}\n"
+        advice=f"Bring it back: git checkout HEAD -- {shlex.quote(shown(path))}\n"
         "What must not count is excluded with a reason, never removed.",
     )

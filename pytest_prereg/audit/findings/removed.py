@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def _was_committed(state: StudyState, each: Vanished, name: str, *, is_here: boo
         path=path,
         line=line,
         commit=each.commit,
-        advice=f"Bring it back, and commit it: git checkout {each.commit[:8]} -- {place}\n"
+        advice=f"Bring it back, and commit it: git checkout {each.commit[:8]} -- {shlex.quote(place)}\n"
         "What must not count is excluded with a reason, never removed.",
         about=name,
     )

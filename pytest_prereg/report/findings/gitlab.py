@@ -34,10 +34,9 @@ def gitlab_json(reported: Reported) -> bytes:
 def _issue(reported: Reported, finding: Finding, fingerprint: str) -> dict[str, Any]:
     path, line = place_in_repository(reported, finding)
     seen = f" (acknowledged: {finding.acknowledged})" if finding.acknowledged is not None else ""
+    whose = f"{finding.id}: " if finding.id not in finding.message else ""
     return {
-        "description": plain(
-            f"{finding.id}: {finding.message}{seen}" if finding.id else f"{finding.message}{seen}"
-        ),
+        "description": plain(f"{whose}{finding.message}{seen}"),
         "check_name": finding.code,
         "fingerprint": fingerprint,
         "severity": _SEVERITY[mark_of(finding)],
