@@ -192,6 +192,15 @@ def calibrated(change: Change) -> Iterator[Weakening]:
             yield Weakening(what=f"instrument {name}", message=f"{moved}: another reading of it may decide")
 
 
+def data_seen(change: Change) -> Iterator[Weakening]:
+    """Owning up to pilots is none; having seen less can't come with time, and all of it takes a claim out."""
+    before, after = (change.default if value is None else value for value in (change.before, change.after))
+    if before == "none" and after == "pilot":
+        return
+    effect = "it is a replication, and counts no more" if after == "full" else "it claims to have known less"
+    yield Weakening(what="data-seen", message=f"data-seen from {words(before)} to {words(after)}: {effect}")
+
+
 def _experiment_of(change: Change, side: Revision) -> Experiment:
     return side.study.experiments[change.experiment]
 

@@ -158,7 +158,7 @@ PREDICTION: dict[str, Rule] = {
     "follows": told("which attempt at the question it is, is part of the claim"),
     "on-inconclusive": ceased("fail", "what is undecided passes"),
     "one-sided": became(True, "nothing needs to be able to refute it"),  # noqa: FBT003 - a value of a key
-    "data-seen": told("what was known when it was registered is part of the claim"),
+    "data-seen": loosening.data_seen,
     "source": harmless,  # of the threshold: prose
 }
 """Keys of a prediction, as its digest has them."""
