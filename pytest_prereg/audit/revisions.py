@@ -7,12 +7,14 @@ experiments may be declared in; these are looked at by their syntax trees, and n
 from __future__ import annotations
 
 import posixpath
+import re
 import tempfile
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import tomli_w
 from msgspec.structs import replace
 
 from pytest_prereg.audit.changes import Revision
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Study
 
 _TOML, _LOCK, _MODULE = ".toml", ".lock", ".py"
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _EVIDENCE: str = StudyTable(id="x").evidence
 
 
@@ -53,18 +56,38 @@ def study_at(repository: Repository, commit: str, study: str, hint: str | None) 
         study: The study's id.
         hint: Where its prediction file may be, from the root of the repository; else it is looked for.
     """
+    files = _files(repository, commit, study, hint)
+    return files if isinstance(files, NoRevision) else _loaded(files, repository.root)
+
+
+class _Files(msgspec.Struct, kw_only=True, frozen=True):
+    """What loading a study takes, as a commit has it."""
+
+    place: str
+    """Of the prediction file, from the root of the repository."""
+    text: bytes
+    table: dict[str, Any]
+    """What the prediction file says."""
+    modules: dict[str, bytes]
+
+
+def _files(repository: Repository, commit: str, study: str, hint: str | None) -> _Files | NoRevision:
     found = _prediction_file(repository, commit, study, hint)
     if found is None:
         return NoRevision(why=f"no prediction file of study {quoted(study)} is there")
     place, text, table = found
     if any(root.startswith("../") for root in _roots(posixpath.dirname(place), _entries(table))):
         return NoRevision(why="its experiments lie outside of the repository")
-    files = {place: text, **_modules(repository, commit, place, table)}
+    return _Files(place=place, text=text, table=table, modules=_modules(repository, commit, place, table))
+
+
+def _loaded(files: _Files, to: Path) -> Study | NoRevision:
+    """Load a study from a folder of its own, as if that were a work tree."""
     with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
         root = Path(folder).resolve()
-        _write(root, files)
+        _write(root, {files.place: files.text, **files.modules})
         try:
-            return _moved(load_study(root / place), root, repository.root)
+            return _moved(load_study(root / files.place), root, to)
         except PreregError as error:
             return NoRevision(why=f"it no longer loads: {error.problems[0].message}")
         except OSError as error:
@@ -78,6 +101,7 @@ class Revisions:
         self.repository = repository
         self.study = study
         self.hint = hint
+        self._files: dict[str, _Files | NoRevision] = {}
         self._loaded: dict[str, Study | NoRevision] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
@@ -89,7 +113,10 @@ class Revisions:
     def at(self, commit: str) -> Study | NoRevision:
         """Return the study as a commit has it, as :func:`study_at` does."""
         if commit not in self._loaded:
-            self._loaded[commit] = study_at(self.repository, commit, self.study, self.hint)
+            files = self._files_at(commit)
+            self._loaded[commit] = (
+                files if isinstance(files, NoRevision) else _loaded(files, self.repository.root)
+            )
         return self._loaded[commit]
 
     def registered(self, commits: Iterable[str], prediction: str, digest: str) -> Revision | NoRevision:
@@ -100,6 +127,8 @@ class Revisions:
         """
         missing = NoRevision(why="no commit has it")
         for commit in dict.fromkeys(commits):
+            if part := self._in_part(commit, prediction, digest):
+                return part
             study = self.at(commit)
             if isinstance(study, NoRevision):
                 missing = study
@@ -108,6 +137,26 @@ class Revisions:
             else:
                 missing = NoRevision(why="the text committed beside the lock is not what that registers")
         return missing
+
+    def _in_part(self, commit: str, prediction: str, digest: str) -> Revision | None:
+        """Return the prediction with no more of its study than it names, if that gives the very digest.
+
+        Then nothing that binds is missing, and the rest, which may be hundreds of predictions, is not needed.
+        """
+        files = self._files_at(commit)
+        if commit in self._loaded or isinstance(files, NoRevision):
+            return None
+        study = _loaded(replace(files, text=_part(files.table, prediction)), self.repository.root)
+        if isinstance(study, NoRevision) or prediction not in study.predictions:
+            return None
+        if registration_digest(study, study.predictions[prediction]) != digest:
+            return None
+        return Revision(study=study, prediction=study.predictions[prediction])
+
+    def _files_at(self, commit: str) -> _Files | NoRevision:
+        if commit not in self._files:
+            self._files[commit] = _files(self.repository, commit, self.study, self.hint)
+        return self._files[commit]
 
     def _digest(self, commit: str, study: Study, prediction: str) -> str | None:
         if prediction not in study.predictions:
@@ -138,6 +187,40 @@ def _prediction_file(repository: Repository, commit: str, study: str, hint: str 
     places = set(repository.files_at(commit))
     beside = sorted(place for place in places if place.endswith(_TOML) and _locked(place) in places)
     return _of_study(repository, commit, study, beside)
+
+
+def _part(table: dict[str, Any], prediction: str) -> bytes:
+    """Return the text of a study with one prediction, and all predictions and experiments that this names.
+
+    Whatever word in it reads like an id is taken for one: too much does no harm.
+    """
+    predictions, experiments = (_tables(table, kind) for kind in ("predictions", "experiments"))
+    words = {prediction.partition("[")[0], *_words(table.get("instruments"))}
+    kept: set[str] = set()
+    while new := (words & predictions.keys()) - kept:
+        kept |= new
+        words.update(word for name in new for word in _words(predictions[name]))
+    part = {
+        **table,
+        "predictions": {name: one for name, one in predictions.items() if name in kept},
+        "experiments": {name: one for name, one in experiments.items() if name in words},
+    }
+    return tomli_w.dumps(part).encode()
+
+
+def _tables(table: dict[str, Any], kind: str) -> dict[str, Any]:
+    found = table.get(kind)
+    return found if isinstance(found, dict) else {}
+
+
+def _words(value: object) -> Iterator[str]:
+    """Yield what may be an id in any text below a value."""
+    if isinstance(value, str):
+        yield from _ID.findall(value)
+    elif isinstance(value, dict):
+        yield from (word for each in value.values() for word in _words(each))
+    elif isinstance(value, list):
+        yield from (word for each in value for word in _words(each))
 
 
 def _locked(place: str) -> str:

@@ -156,8 +156,67 @@ def test_a_digest_is_had_from_the_first_commit_whose_text_it_is_of(repository: G
     revisions = Revisions(found(repository), "s", "predictions.toml")
     had = revisions.registered([lock_alone, text_after], "p", strict)
     assert isinstance(had, Revision)
-    assert had.study is revisions.at(text_after)
+    assert digest(had.study) == strict
     missing = revisions.registered([lock_alone], "p", strict)
     assert missing == NoRevision(why="the text committed beside the lock is not what that registers")
     assert isinstance(revisions.registered([text_after], "q", strict), NoRevision)
     assert isinstance(revisions.registered([], "p", strict), NoRevision)
+
+
+MANY = (
+    STUDY
+    + """
+[experiments.other]
+metrics = { t = "s" }
+repeats = 5
+
+[predictions.q]
+claim = "So does the other."
+experiment = "other"
+quantity = "t"
+predicts = "<= 2 s"
+falsifier = ">= 3 s"
+
+[predictions.both]
+claim = "Both do."
+all = ["p", "q"]
+
+[predictions.quotient]
+claim = "They are much the same."
+inputs = { a = "e:t", b = "other:t" }
+formula = "a / b"
+predicts = "[0.5, 2]"
+falsifier = "outside [0.5, 2]"
+requires = ["q"]
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "also"), [("p", set()), ("q", set()), ("both", {"p", "q"}), ("quotient", {"q"})]
+)
+def test_no_more_of_a_study_is_loaded_than_its_prediction_names(
+    repository: GitRepository, name: str, also: set[str]
+):
+    """A change of one among hundreds would else cost the loading of all, once for each change."""
+    path = repository.write("predictions.toml", MANY)
+    commit = repository.commit("x")
+    whole = load_study(path)
+    registered = registration_digest(whole, whole.predictions[name])
+    had = Revisions(found(repository), "s", "predictions.toml").registered([commit], name, registered)
+    assert isinstance(had, Revision)
+    assert set(had.study.predictions) == {name, *also}
+    assert registration_digest(had.study, had.study.predictions[name]) == registered
+
+
+def test_what_binds_and_is_not_named_is_found_in_the_whole_study(
+    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+):
+    path = repository.write("predictions.toml", MANY)
+    commit = repository.commit("x")
+    whole = load_study(path)
+    monkeypatch.setattr("pytest_prereg.audit.revisions._part", lambda *_: STUDY.encode())
+    registered = registration_digest(whole, whole.predictions["both"])
+    had = Revisions(found(repository), "s", "predictions.toml").registered([commit], "both", registered)
+    assert isinstance(had, Revision)
+    assert set(had.study.predictions) == set(whole.predictions)
