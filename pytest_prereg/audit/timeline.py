@@ -60,12 +60,11 @@ class Timeline:
         """
         known = [one for one in self.bound.get(prediction, ()) if one.digest in digests]
         for one in known:
-            if commit is None or not one.commits:
+            if commit is None or not (one.commits or self._is_of_later(one, commit, replaced)):
                 return f"{one.file} is there"
             if before := next((each for each in one.commits if self.leads(each, commit)), None):
                 return f"{one.file} had come in with {before[:8]}"
-        kept = (one for one in known if one.digest in replaced and not self._is_of_later(one, commit))
-        later = next(kept, None)
+        later = next((one for one in known if one.digest in replaced), None)
         return None if later is None else f"{later.file} is for what was replaced, and came in later"
 
     def leads(self, commit: str, later: str) -> bool:
@@ -83,9 +82,9 @@ class Timeline:
             reached[commit] = bits
         return reached
 
-    def _is_of_later(self, one: Bound, commit: str | None) -> bool:
-        """Whether a session says that it was measured where the change had been made already."""
-        return commit is not None and one.head is not None and self.leads(commit, one.head)
+    def _is_of_later(self, one: Bound, commit: str, replaced: Collection[str]) -> bool:
+        """Whether a session says that it was measured where the change had been made already, and can be."""
+        return one.head is not None and one.digest not in replaced and self.leads(commit, one.head)
 
 
 def _bound(state: StudyState, brought: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, Bound]]:
@@ -93,7 +92,8 @@ def _bound(state: StudyState, brought: dict[str, tuple[str, ...]]) -> Iterator[t
         header = file.header
         if header is None or header.origin == "pilot" or not file.attempts:
             continue
-        commits = tuple(dict.fromkeys((*brought.get(file.path.name, ()), *brought.get(state.blob(file), ()))))
+        came = () if isinstance(state.past, NoPast) else state.past.came_in(state.blob(file))
+        commits = tuple(dict.fromkeys((*brought.get(file.path.name, ()), *(each.commit for each in came))))
         for name, digest in header.predictions.items():
             yield name, Bound(file=file.name, digest=digest, commits=commits, head=header.head)
     for gone in () if isinstance(state.past, NoPast) else state.past.vanished:
@@ -103,11 +103,10 @@ def _bound(state: StudyState, brought: dict[str, tuple[str, ...]]) -> Iterator[t
 
 
 def _brought(past: Past) -> dict[str, tuple[str, ...]]:
-    """Commits by the name of a session's file that they brought in, and by its content."""
+    """Commits by the name of a session's file that they brought in."""
     found: dict[str, list[str]] = defaultdict(list)
     for commit in past.commits:
         for change in commit.changes:
             if change.path.endswith(".jsonl"):
                 found[change.path.rpartition("/")[2]].append(commit.id)
-                found[change.blob].append(commit.id)
     return {name: tuple(commits) for name, commits in found.items()}

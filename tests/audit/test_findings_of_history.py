@@ -311,7 +311,9 @@ class TestAmended:
         study = kept()
         study.amend("less than two seconds", "at most two seconds")
         assert study.only().about.startswith("words ")
-        study.take_in()
+        study.measure()
+        assert study.told() == [("PR202", "notice", "quick", LINE)]
+        study.keep()
         assert study.told() == [("PR202", "notice", "quick", LINE)]
 
     def test_other_words_after_the_data_are_a_review(self, judged):
@@ -450,14 +452,14 @@ class TestReplaced:
         assert (only.code, only.level, only.id, only.commit) == ("PR202", Level.REVIEW, "short", side)
         assert only.about == f"dropped: {dropped}"
 
-    def test_two_locks_of_one_study_that_differ_are_an_error(self, kept):
+    def test_two_locks_of_one_study_that_differ_are_a_review(self, kept):
         study = kept()
         copy = {"quick": replace(study.entry(), digest=OTHER)}
         (study.folder / "copy.lock").write_text(render_lock(replace(study.lock(), predictions=copy)))
         study.keep()
         (study.folder / "copy.lock").unlink()
         study.keep()
-        assert study.told() == error("PR202")
+        assert study.told() == review("PR202")
         assert "beside the lock lies another one" in study.only().message
 
     def test_a_copy_that_says_the_same_is_none(self, kept):
@@ -614,19 +616,27 @@ class TestRecorded:
         judged.set(verdict="refuted")
         assert [one.about for one in judged.found()] == ["supported -> none", "supported -> refuted"]
 
-    def test_one_that_an_exclusion_changed_is_acknowledged_as_it_is_recorded(self, kept):
-        study = kept()
-        study.take_in(1.0, 0.97, 1.04, 0.95, 3.2)
-        study.write_down()
-        study.save(exclude(study.state(), "runs/1/5", REASON, "tool"))
-        study.write_down()
-        assert [(one.code, one.level, one.acknowledged) for one in study.found()][-1:] == [
-            ("PR208", Level.REVIEW, f"excluded: {REASON}")
+    def test_what_exclusions_changed_is_acknowledged_as_it_is_recorded(self, judged):
+        for index in (1, 2, 3):
+            judged.save(exclude(judged.state(), f"runs/1/{index}", REASON, "tool"))
+            judged.write_down()
+        found = judged.found()
+        assert [(one.code, one.about) for one in found] == [
+            ("PR205", "supported -> inconclusive"),
+            *(("PR208", f"runs/1/{index}") for index in (1, 2, 3)),
         ]
-        changed = [one for one in study.found() if one.code == "PR205"]
-        assert all(
-            one.acknowledged == f"recorded as {study.entry().verdict} (what was set aside)" for one in changed
-        )
+        assert found[0].acknowledged == "recorded as inconclusive (what was set aside)"
+        assert all(one.acknowledged for one in found)
+
+    def test_an_exclusion_that_was_taken_back_explains_no_way_back(self, judged):
+        before = judged.lock()
+        for index in (1, 2, 3):
+            judged.save(exclude(judged.state(), f"runs/1/{index}", REASON, "tool"))
+        judged.write_down()
+        judged.save(before)
+        told = {one.about: one for one in judged.found()}
+        assert told["inconclusive -> supported"].acknowledged is None
+        assert told["gone: runs/1/1"].level is Level.ERROR
 
     def test_one_that_voiding_changed_is_acknowledged_as_it_is_recorded(self, judged):
         judged.save(void(judged.state(), "runs/1", REASON))

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.telling import in_commit, told
+from pytest_prereg.audit.recordable import recorded_entry
 from pytest_prereg.errors import PreregError
 from pytest_prereg.registry.refusals import quoted
 
@@ -109,7 +112,9 @@ class _Records:
     def _is_nothing(self, before: Record, now: Record, version: Version) -> bool:
         """Whether only numbers changed, and the lock tells why."""
         return (
-            before.verdict == now.verdict and self._why(before, now, version) is not None and self._holds(now)
+            before.verdict == now.verdict
+            and self._why(before, now, version) is not None
+            and self._holds(now, version)
         )
 
     def _why(self, before: Record, now: Record, version: Version) -> str | None:
@@ -122,20 +127,28 @@ class _Records:
         now_said = ({*version.lock.exclusions}, {*version.lock.voided})
         return "what was set aside" if now_said != ({*first.exclusions}, {*first.voided}) else None
 
-    def _holds(self, record: Record) -> bool:
-        """Whether the evidence gives what a version recorded."""
+    def _holds(self, record: Record, version: Version) -> bool:
+        """Whether the evidence gives what a version recorded, with what was set aside by then."""
         prediction = self._state.study.predictions.get(self._name)
+        entry, now = version.lock.predictions[self._name], self._state.lock
+        if prediction is None or now is None or entry.digest != self._state.digests[self._name]:
+            return False
+        then = replace(
+            now,
+            predictions={**now.predictions, self._name: entry},
+            exclusions=version.lock.exclusions,
+            voided=version.lock.voided,
+        )
         try:
-            known = self._state.assess(prediction) if prediction else None
+            known = self._state.with_lock(then).assess(prediction)
         except PreregError:
             return False
-        if prediction is None or known is None or known.judgement is None:
-            return False
         if is_guard(prediction):
-            said = {(one.series, str(one.verdict)) for one in known.history}
-            return (record.series, record.verdict) in said
-        stands = known.entry is not None and record_of(known.entry) == record
-        return stands and not known.problems and known.judgement.verdict == record.verdict
+            return (record.series, record.verdict) in {
+                (one.series, str(one.verdict)) for one in known.history
+            }
+        given = record_of(recorded_entry(known, entry)) if known.judgement else None
+        return given == record and not any(problem.code == "PR207" for problem in known.problems)
 
     def _is_return(self, before: Record, now: Record) -> bool:
         """Whether a verdict is what had been recorded of the same series before the one that it replaces."""
@@ -145,7 +158,7 @@ class _Records:
     def _changed(self, before: Record, now: Record, version: Version) -> Finding:
         name = self._name
         explained = self._why(before, now, version) if now.verdict is not None else None
-        is_fine = explained is not None and not self._is_return(before, now) and self._holds(now)
+        is_fine = explained is not None and not self._is_return(before, now) and self._holds(now, version)
         if before.verdict != now.verdict:
             what = f"{before.verdict} -> {now.verdict or 'none'}"
             message = f"the recorded verdict of {quoted(name)} was changed: {what}"

@@ -125,7 +125,10 @@ def _of_a_branch(state: StudyState, change: Change, digest: str) -> Finding:
 
 
 def _rivals(state: StudyState) -> Iterator[Finding]:
-    """Yield an error for each prediction that two locks of one commit register differently."""
+    """Yield a review for each prediction that two locks of one commit register differently.
+
+    Whoever keeps two can choose between them later; it may also be a copy that somebody left behind.
+    """
     done: set[tuple[str, str]] = set()
     for version in state.chronicle.versions:
         for name, digest in version.rivals:
@@ -139,9 +142,10 @@ def _rivals(state: StudyState) -> Iterator[Finding]:
                     state,
                     "PR202",
                     name,
-                    Level.ERROR,
+                    Level.REVIEW,
                     message,
                     commit=version.commit,
                     about=f"beside: {short(digest)}",
-                    advice="Keep one lock for a study, where its prediction file is.",
+                    advice="Keep one lock for a study, where its prediction file is, and say what the other "
+                    f"is: pytest-prereg acknowledge PR202 {name} --reason '…'",
                 )
