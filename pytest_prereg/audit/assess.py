@@ -396,30 +396,15 @@ class StudyState:
         return [*known, *(problem for problem in linked if problem.path not in paths)]
 
     def _references(self, prediction: Prediction) -> list[EvidenceRef]:
-        """Return the evidence that decides; before there is any, that of an earlier registration."""
-        basis = self.bases[prediction.id]
-        files = self._of_basis(basis) if basis else self._taken_before(prediction)
-        references = (self.reference(file, prediction.id) for file in files)
-        return [one for one in references if one is not None]
-
-    def _of_basis(self, basis: Basis) -> list[SessionFile]:
-        """Return the session files of the series that decide."""
-        return [
+        basis = self.bases[prediction.id] or {}
+        files = [
             file
             for name, series in basis.items()
             for file in self.files[name]
             if file.path.name in series.sessions
         ]
-
-    def _taken_before(self, prediction: Prediction) -> list[SessionFile]:
-        """Return session files that a prediction was the reason for when it was registered otherwise."""
-        digest = self.digests[prediction.id]
-        known = [file for files in self.files.values() for file in files if file.header and file.attempts]
-        return [
-            file
-            for file in known
-            if file.header and file.header.predictions.get(prediction.id, digest) != digest
-        ]
+        references = (self.reference(file, prediction.id) for file in files)
+        return [one for one in references if one is not None]
 
     def reference(self, file: SessionFile, prediction: str) -> EvidenceRef | None:
         """Return what git has to be asked about one session file; ``None`` where it has no header."""
