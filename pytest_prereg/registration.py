@@ -349,8 +349,8 @@ def bound_predictions(study: Study, experiment: Experiment) -> dict[str, str]:
     known = {name: registered[name] for name in names if name in registered}
     bound = {name: entry.digest for name, entry in known.items() if entry.withdrawal is None}
     if not bound:
-        left = "not withdrawn" if known else "registered"
-        message = f"no prediction of {quoted(experiment.id)} is {left}, so nothing was taken in"
+        every = "every prediction of {} is withdrawn" if known else "no prediction of {} is registered"
+        message = f"{every.format(quoted(experiment.id))}, so nothing was taken in"
         advice = "First what is expected, then the data: pytest-prereg lock, and commit."
         raise StudyError(Problem(code="PR102", path=str(study.path), message=message, advice=advice))
     changed = plan_registration(study, lock).changed
