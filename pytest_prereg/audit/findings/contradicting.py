@@ -10,6 +10,7 @@ from pytest_prereg.audit.findings.telling import short, told
 from pytest_prereg.audit.opposites import Clash, clashes
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def contradicting(state: StudyState) -> Iterator[Finding]:
             given_up.append(revision)
     for left, right, clash in clashes([*_standing(state), *given_up]):
         if left.prediction.id not in how:
-            yield _finding(state, left.prediction.id, right.prediction.id, clash, how)
+            yield _finding(state, left, right, clash, how)
 
 
 def _standing(state: StudyState) -> Iterator[Revision]:
@@ -83,7 +84,11 @@ def _revision(state: StudyState, one: _Given) -> Revision | NoRevision:
     return Revisions.of(state.past, state.study).registered(one.commits, one.id, one.digest)
 
 
-def _finding(state: StudyState, name: str, other: str, clash: Clash, given_up: dict[str, str]) -> Finding:
+def _finding(
+    state: StudyState, left: Revision, right: Revision, clash: Clash, given_up: dict[str, str]
+) -> Finding:
+    name, other = left.prediction.id, right.prediction.id
+    pair = (f"{one.prediction.id} {_digest(one)}" for one in (left, right))
     whose = f"{quoted(other)}, which {given_up[other]}," if other in given_up else quoted(other)
     return told(
         state,
@@ -91,10 +96,14 @@ def _finding(state: StudyState, name: str, other: str, clash: Clash, given_up: d
         name,
         Level.REVIEW,
         f"{quoted(name)} and {whose} ask the same, and {SAYING[clash]}",
-        about=f"{name}, {other}",
+        about=", ".join(pair),
         advice="Say which of them was expected, and what the other one is for: "
         f"pytest-prereg acknowledge PR214 {name} --reason '…'",
     )
+
+
+def _digest(one: Revision) -> str:
+    return short(registration_digest(one.study, one.prediction))
 
 
 def _untold(state: StudyState, one: _Given, missing: NoRevision) -> Finding:
