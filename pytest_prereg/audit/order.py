@@ -9,101 +9,31 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_prereg.audit.git import blob_id
-from pytest_prereg.audit.past import Introduction, NoPast, Past
+from pytest_prereg.audit.grades import (
+    CONTESTED,
+    PRECEDING,
+    RANK,
+    REMOVED,
+    Contest,
+    EvidenceRef,
+    Grade,
+    Order,
+    short,
+)
+from pytest_prereg.audit.past import NoPast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_prereg.audit.past import Introduction, Past
     from pytest_prereg.registry.model import Study
 
 __all__ = ["EvidenceRef", "Grade", "Order", "blob_id", "grade_all"]
-
-
-class Grade(StrEnum):
-    """How registration and evidence follow each other, the worst first."""
-
-    AFTER_EVIDENCE = "after-evidence"
-    """The evidence was there first, or does not name the registration as what it was measured for."""
-    MISMATCH = "mismatch"
-    """Something else was registered."""
-    UNREGISTERED = "unregistered"
-    """Not in the committed lock."""
-    SIMULTANEOUS = "simultaneous"
-    """Both came in with one commit."""
-    UNVERIFIABLE = "unverifiable"
-    """No git, or the history is cut."""
-    WITNESSED = "witnessed"
-    """Simultaneous, but a tag of the lock holds a commit with the registration and without the evidence."""
-    REGISTERED_ONE_SIDE = "registered-one-side"
-    """The evidence came in with a merge, and only some of its sides had the registration."""
-    REGISTERED = "registered"
-
-
-_RANK = {grade: rank for rank, grade in enumerate(Grade)}
-
-PRECEDING = frozenset({Grade.WITNESSED, Grade.REGISTERED_ONE_SIDE, Grade.REGISTERED})
-"""Grades that the evidence's own words can still overturn."""
-
-
-class Contest(msgspec.Struct, kw_only=True, frozen=True):
-    """Where evidence came in on another ref, with another order than on HEAD's ancestry, and a worse one."""
-
-    name: str
-    """Of the file of evidence."""
-    blob: str
-    grade: Grade
-    commit: str
-    refs: tuple[str, ...]
-    """In full, those that have the commit."""
-
-    @property
-    def detail(self) -> str:
-        """One sentence, for people."""
-        return f"{self.name} came in with {_short(self.commit)} on {_listed(self.refs)}: {self.grade} there"
-
-
-class Order(msgspec.Struct, kw_only=True, frozen=True):
-    """The grade of a prediction, and what it rests on."""
-
-    grade: Grade
-    detail: str
-    """One sentence, for people."""
-    commit: str | None = None
-    """The commit that decided."""
-    flags: tuple[str, ...] = ()
-    """``unbound``: measured at a commit that is not here; ``imported early``; ``contested``;
-    ``evidence removed``."""
-    removed: tuple[str, ...] = ()
-    """Evidence of the experiment that was committed and is gone or altered: its path, and the commit."""
-    contests: tuple[Contest, ...] = ()
-    """What another ref says against the grade."""
-    instead: frozenset[str] = frozenset()
-    """Digests that were registered, or that evidence was taken for, where its own was not."""
-
-
-CONTESTED = "contested"
-REMOVED = "evidence removed"
-
-
-class EvidenceRef(msgspec.Struct, kw_only=True, frozen=True):
-    """A file of evidence, as far as one prediction is concerned."""
-
-    path: Path
-    blob: str
-    """Git's name for its bytes as they are in the work tree."""
-    head: str | None
-    """The commit that its header says it was measured at."""
-    origin: str
-    """``measured`` or ``imported``."""
-    bound: str | None
-    """The digest that its header names for the prediction."""
 
 
 def grade_all(
@@ -173,14 +103,14 @@ def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
     gone = [each for each in vanished if each.experiment in experiments]
     if not gone:
         return order
-    removed = tuple(f"{each.path} ({_short(each.commit)})" for each in gone)
+    removed = tuple(f"{each.path} ({short(each.commit)})" for each in gone)
     return msgspec.structs.replace(order, flags=(*order.flags, REMOVED), removed=removed)
 
 
 def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
     head = asked.past.head
     if not asked.at(head):
-        detail = f"not in the lock at HEAD ({_short(head)})"
+        detail = f"not in the lock at HEAD ({short(head)})"
         return Order(grade=Grade.UNREGISTERED, detail=detail, commit=head)
     orders = [_of_file(file, asked) for file in files]
     worst = _worst([*orders, _at_head(asked)])
@@ -192,17 +122,17 @@ def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
 
 
 def _worst(orders: Sequence[Order]) -> Order:
-    """The worst of some orders, with what was registered instead wherever it is as bad."""
-    worst = min(orders, key=lambda order: _RANK[order.grade])
-    alike = [order.instead for order in orders if order.grade == worst.grade]
-    return msgspec.structs.replace(worst, instead=frozenset[str]().union(*alike)) if all(alike) else worst
+    """The worst of some orders; what stood in the registration's place only if something did for all bad ones."""
+    worst = min(orders, key=lambda order: RANK[order.grade])
+    instead = [order.instead for order in orders if order.grade not in PRECEDING]
+    return msgspec.structs.replace(worst, instead=frozenset[str]().union(*instead if all(instead) else ()))
 
 
 def _at_head(asked: _Question) -> Order:
     head = asked.past.head
     if asked.holds(head):
-        return Order(grade=Grade.REGISTERED, detail=f"registered at HEAD ({_short(head)})", commit=head)
-    detail = f"the lock at HEAD ({_short(head)}) registers something else under this id"
+        return Order(grade=Grade.REGISTERED, detail=f"registered at HEAD ({short(head)})", commit=head)
+    detail = f"the lock at HEAD ({short(head)}) registers something else under this id"
     return Order(grade=Grade.MISMATCH, detail=detail, commit=head, instead=frozenset(asked.at(head)))
 
 
@@ -232,11 +162,11 @@ def _contests(file: EvidenceRef, asked: _Question, decided: Grade) -> list[Conte
     worse = [
         order
         for order in orders
-        if order.grade not in PRECEDING and _RANK[order.grade] < _RANK[decided] and order.commit is not None
+        if order.grade not in PRECEDING and RANK[order.grade] < RANK[decided] and order.commit is not None
     ]
     if not worse:
         return []
-    worst = min(worse, key=lambda order: _RANK[order.grade])
+    worst = min(worse, key=lambda order: RANK[order.grade])
     assert worst.commit is not None
     return [Contest(name=file.path.name, blob=file.blob, grade=worst.grade, commit=worst.commit, refs=())]
 
@@ -253,7 +183,7 @@ def _remarks(file: EvidenceRef, asked: _Question) -> tuple[str, ...]:
 def _introduced(each: Introduction, file: EvidenceRef, asked: _Question) -> Order:
     """The order of one introduction, by what the trees before it and its own register."""
     grade = _grade(each, asked)
-    came = f"{file.path.name} came in with {_short(each.commit)}"
+    came = f"{file.path.name} came in with {short(each.commit)}"
     match grade:
         case Grade.REGISTERED:
             detail = f"registered before {came}"
@@ -261,14 +191,14 @@ def _introduced(each: Introduction, file: EvidenceRef, asked: _Question) -> Orde
             sides = Counter(asked.holds(parent) for parent in each.parents)
             detail = f"{came}, a merge of which {sides[True]} of {sides.total()} sides had the registration"
         case Grade.UNVERIFIABLE:
-            cut = f"history is cut at {_short(each.commit)}, which already has {file.path.name}"
+            cut = f"history is cut at {short(each.commit)}, which already has {file.path.name}"
             detail = f"{cut}: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
         case Grade.SIMULTANEOUS:
             detail = f"{came}, and so did the registration"
             if witness := asked.past.witness(file.blob, asked.prediction, asked.digest):
                 tag, commit = witness
                 grade = Grade.WITNESSED
-                detail += f"; tag {tag} ({_short(commit)}) has it without the evidence"
+                detail += f"; tag {tag} ({short(commit)}) has it without the evidence"
         case Grade.MISMATCH:
             detail = f"something else was registered when {came}"
         case _:
@@ -307,26 +237,4 @@ def _objection(file: EvidenceRef, asked: _Question) -> str | None:
     assert file.head is not None
     if asked.holds(file.head):
         return None
-    return f"{file.path.name} was measured at {_short(file.head)}, where this was not registered"
-
-
-def _short(commit: str) -> str:
-    return commit[:8]
-
-
-_KINDS = {"refs/heads/": "branch", "refs/remotes/": "remote branch", "refs/tags/": "tag"}
-_NAMED = 3
-"""So many refs are named."""
-
-
-def _listed(refs: Sequence[str]) -> str:
-    """``branch a, tag b and 4 more``; what a remote's HEAD stands for is named anyway."""
-    kept = [ref for ref in refs if not (ref.startswith("refs/remotes/") and ref.endswith("/HEAD"))]
-    named = [
-        f"{kind} {ref.removeprefix(place)}"
-        for ref in kept
-        for place, kind in _KINDS.items()
-        if ref.startswith(place)
-    ]
-    shown = named if len(named) <= _NAMED else [*named[:_NAMED], f"{len(named) - _NAMED} more"]
-    return " and ".join(part for part in (", ".join(shown[:-1]), *shown[-1:]) if part)
+    return f"{file.path.name} was measured at {short(file.head)}, where this was not registered"

@@ -290,6 +290,19 @@ class TestAmended:
         assert finding.acknowledged == f"amended: {REASON}"
         assert ("mismatch" if evidence_first else "simultaneous") in finding.message
 
+    def test_one_file_that_no_amendment_explains_is_an_error(self, study: Kept):
+        """Of two files of a series one came with an amendment, and one before anything."""
+        study.amend()
+        first = study.session("runs", {("", index): ok(t=1.0) for index in (1, 2)}, head=None)
+        study.keep("evidence", str(first))
+        study.lock()
+        study.keep("register", "predictions.toml", "predictions.lock")
+        study.amend()
+        study.session("runs", {("", 3): ok(t=1.1)}, head=None)
+        study.keep("amend, and the rest")
+        assert told(study.one()) == ERROR
+        assert "after-evidence" in study.one().message
+
     def test_replaced_without_an_amendment(self, study: Kept):
         study.keep("register")
         study.lock(MOVED)

@@ -143,6 +143,69 @@ def test_deleted_files_and_kept_ones_are_no_changes(files: GitRepository):
     assert commits[first][0].blob == blob_id(b"one\n")
 
 
+def test_a_file_is_listed_with_what_it_replaced_and_one_that_went_with_what_it_was(files: GitRepository):
+    files.write("a.jsonl", "one\n")
+    files.commit("add")
+    files.write("a.jsonl", "two\n")
+    second = files.commit("change")
+    files.git("mv", "a.jsonl", "notes.txt")
+    third = files.commit("move")
+    nothing = "0" * 40
+    (moved, changed, added) = history(files.path, blob_id(b"two\n"))
+    assert [(each.path, each.blob, each.before) for each in added.changes] == [
+        ("a.jsonl", blob_id(b"one\n"), (nothing,))
+    ]
+    assert (changed.id, changed.changes[0].before) == (second, (blob_id(b"one\n"),))
+    assert (moved.id, [each.path for each in moved.changes]) == (third, ["notes.txt"])
+    assert [(each.path, each.before) for each in moved.removals] == [("a.jsonl", (blob_id(b"two\n"),))]
+
+
+def test_a_merge_is_listed_with_what_neither_side_has_and_beside_its_first_parent_with_all(
+    files: GitRepository,
+):
+    files.git("switch", "--quiet", "--create", "side")
+    files.write("side.jsonl", "side\n")
+    files.commit("side")
+    files.git("switch", "--quiet", "main")
+    files.write("main.jsonl", "main\n")
+    files.commit("main")
+    files.git("merge", "--quiet", "--no-commit", "--no-ff", "side")
+    files.write("both.jsonl", "both\n")
+    merge = files.commit("merge")
+    repository = found(files.path)
+    parents = repository.ancestry([merge])[merge]
+    (listed,) = (commit for commit in history(files.path) if commit.id == merge)
+    (beside,) = repository.merged({merge: parents}, ".jsonl")
+    assert ([each.path for each in listed.changes], listed.parents) == (["both.jsonl"], parents)
+    assert ([each.path for each in beside.changes], beside.id) == (["both.jsonl", "side.jsonl"], merge)
+
+
+def test_refs_are_branches_remote_branches_and_tags(files: GitRepository):
+    head = files.git("rev-parse", "HEAD")
+    names = ["refs/heads/größe", "refs/remotes/origin/x", "refs/tags/v1"]
+    for name in (*names, "refs/stash", "refs/notes/x", "refs/pull/1"):
+        files.git("update-ref", name, head)
+    assert found(files.path).refs() == dict.fromkeys(["refs/heads/main", *names], head)
+
+
+@pytest.mark.parametrize("ask", ["contents", "history"])
+def test_a_git_that_ends_before_its_time_is_told(
+    files: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str
+):
+    repository = found(files.path)
+    dying = tmp_path / "git"
+    dying.write_text("#!/bin/sh\necho 'fatal: out of memory' >&2\nexit 128\n")
+    dying.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    asked = {"contents": lambda: next(repository.contents(["HEAD:x"])), "history": lambda: list(history_of())}
+
+    def history_of():
+        return repository.history(["HEAD"], (".jsonl",))
+
+    with pytest.raises(HistoryError, match="failed: fatal: out of memory"):
+        asked[ask]()
+
+
 def test_what_the_user_configured_for_people_changes_nothing(files: GitRepository):
     files.write("a.jsonl", "one\n")
     files.commit("add")

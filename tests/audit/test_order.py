@@ -450,6 +450,16 @@ class TestHeader:
         registered = scene.commit()
         assert scene.grade(evidence_of(evidence, head=registered)).grade == Grade.AFTER_EVIDENCE
 
+    def test_what_was_registered_instead_is_told_only_if_that_is_all_there_is_to_say(self, scene: Scene):
+        """Else an amendment that lists it would excuse another file as well, for which nothing was there."""
+        scene.register()
+        both = scene.measure("both.jsonl", "both\n")
+        scene.commit("registration and evidence")
+        of_another = evidence_of(scene.measure(), bound=OTHER)
+        assert scene.grade(of_another).instead == {OTHER}
+        order = scene.grade(of_another, both)
+        assert (order.grade, order.instead) == (Grade.AFTER_EVIDENCE, set())
+
     def test_uncommitted_evidence_is_asked_as_well(self, scene: Scene):
         before = scene.commit("before")
         scene.register()
@@ -466,6 +476,11 @@ def test_many_predictions_and_files_cost_the_same_few_processes(
     files = [scene.measure(f"{number}.jsonl", f"{number}\n") for number in range(20)]
     for file in files:
         scene.repository.commit("evidence", str(file))
+        scene.repository.git("branch", f"at-{file.stem}")
+    scene.repository.git("switch", "--quiet", "--orphan", "scratch")
+    for number in range(20):
+        scene.repository.commit("evidence", str(scene.measure(f"{number}.jsonl", f"{number}\n")))
+    scene.repository.git("switch", "--quiet", "main")
     log = tmp_path / "log"
     shim = tmp_path / "bin" / "git"
     shim.parent.mkdir()
@@ -479,4 +494,5 @@ def test_many_predictions_and_files_cost_the_same_few_processes(
     every = [file for several in evidence.values() for file in several]
     orders = grade_all(past_of(Repository.find(path.parent), "latency", every), study, digests, evidence)
     assert {order.grade for order in orders.values()} == {Grade.REGISTERED}
-    assert len(log.read_text().splitlines()) <= 9
+    assert {len(order.contests) for order in orders.values()} == {20}
+    assert len(log.read_text().splitlines()) <= 10

@@ -189,6 +189,7 @@ class TestContested:
         scene.commit("evidence")
         scene.repository.git("tag", "a-tree", "HEAD^{tree}")
         scene.repository.git("tag", "a-file", "HEAD:readme")
+        scene.repository.write(".git/refs/heads/gone", f"{'d' * 40}\n")
         assert scene.grade(evidence).grade == Grade.REGISTERED
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import about as about_amendment
 from pytest_prereg.audit.findings.telling import short, told
-from pytest_prereg.audit.order import PRECEDING, Grade
+from pytest_prereg.audit.grades import PRECEDING, Grade
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.finding import Finding
-    from pytest_prereg.audit.order import Contest, Order
+    from pytest_prereg.audit.grades import Contest, Order
     from pytest_prereg.registry.lock import Amendment
 
 ADVICE = {
