@@ -23,6 +23,36 @@ SLOW = (3.01, 3.12, 2.93, 3.04, 3.25)
 WIDE = (0.5, 3.5, 1.9, 2.8, 1.1)
 
 
+GUARD = """\
+[study]
+id = "guarded"
+
+[experiments.work]
+fixture = "work"
+repeats = 5
+subject = ["subject.txt"]
+
+[predictions.quick]
+kind = "guard"
+claim = "It takes less than two seconds."
+experiment = "work"
+quantity = "t"
+predicts = "< 2 s"
+falsifier = ">= 2 s"
+expected = 1.0
+detect = 3.0
+cv = 0.02
+"""
+GUARDED = """\
+from pytest_prereg import Repeat, experiment
+
+
+@experiment(metrics={"t": "s"})
+def work(repeat: Repeat) -> None:
+    repeat.record("t", 3 + repeat.index / 100)
+"""
+
+
 def entry(project: Project, name: str):
     return read_lock(project.path / LOCK).predictions[name]
 
@@ -288,6 +318,33 @@ class TestNoWayRoundARefutation:
         said = project.done("withdraw", "here", *WHY)
         assert "the levels of its family rest on its evidence" in " ".join(said.split())
         assert records(project)["here"]["verdict"] == "refuted"
+
+    def test_a_guard_that_was_refuted_is_confirmed_first_and_stays_refuted(self, tmp_path, monkeypatch):
+        project = Imported(new_repository(tmp_path / "guarded").path)
+        monkeypatch.chdir(project.path)
+        project.write(TOML, GUARD)
+        project.write("experiments/work.py", GUARDED)
+        project.write("subject.txt", "one\n")
+        project.write(".gitignore", "__pycache__/\n")
+        project.done("lock")
+        project.commit("Register")
+        assert project.process("--prereg", "-p", "no:cacheprovider").returncode == 1
+        _, second = project.evidence("work")
+        kept = second.read_text()
+        second.unlink()
+
+        said = refused(project, "quick", *WHY)
+
+        assert 'PR211: "quick" has its evidence, and its verdict is still to come: refuted once' in said
+        second.write_text(kept)
+        project.commit("Evidence")
+        project.write("subject.txt", "two\n")
+        project.commit("Change the subject")
+        said = project.done("withdraw", "quick", *WHY)
+        assert "stays counted as refuted" in said
+        again = project.process("--prereg", "--prereg-locked", "-p", "no:cacheprovider")
+        assert (again.returncode, len(project.evidence("work"))) == (0, 2)
+        assert "1 refuted (1 withdrawn)" in again.stdout
 
 
 class TestNeverAgain:
