@@ -11,11 +11,13 @@ import hashlib
 import re
 import ssl
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pytest_prereg.audit.certificate_order import in_order
 from pytest_prereg.errors import AnchorError, Problem
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 EXTRA = "pip install 'pytest-prereg[anchor]'"
 ROOTS = "Who trusts this authority names its root certificate: --anchor-roots FILE"
 
+_LIBRARY, _OLDEST = "rfc3161-client", "1.0.9"
+"""Versions before let a token vouch for itself, by a root certificate that it brings along."""
 _SHA256 = "2.16.840.1.101.3.4.2.1"
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _GRANTED = 0
@@ -166,7 +170,7 @@ def _readable(several: Iterable[bytes]) -> list[Certificate]:
 def _decoded(answer: bytes) -> TimeStampResponse:
     library = _library()
     try:
-        found: TimeStampResponse = library.decode_timestamp_response(answer)
+        found: TimeStampResponse = library.decode_timestamp_response(in_order(answer))
     except (ValueError, TypeError) as error:
         raise _refused("it is no RFC 3161 time-stamp") from error
     return found
@@ -234,4 +238,13 @@ def _library() -> Any:
     except ImportError:
         message = "time-stamps need a library that is not installed"
         raise AnchorError(Problem(code="PR153", message=message, advice=EXTRA)) from None
+    if _numbers(version(_LIBRARY)) < _numbers(_OLDEST):
+        message = f"{_LIBRARY} {version(_LIBRARY)} takes a stranger's signature for good: {_OLDEST} does not"
+        raise AnchorError(
+            Problem(code="PR153", message=message, advice=f"pip install '{_LIBRARY}>={_OLDEST}'")
+        )
     return rfc3161_client
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)]

@@ -7,12 +7,14 @@ import json
 import shutil
 import sys
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from small_study import Project
+from audited_study import STUDY
+from small_study import Project, new_repository
 
-from pytest_prereg.audit import anchoring
+from pytest_prereg.audit import anchoring, certificate_order
 
 pytest.importorskip("rfc3161_client")
 if shutil.which("openssl") is None:
@@ -22,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from time_stamp_authority import TODAY, WEEK, Authority, openssl, serving, statement_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -43,8 +45,13 @@ def address(authority: Authority) -> Iterator[str]:
 
 
 @pytest.fixture
-def project(at_stage: Callable[[str], Project]) -> Project:
-    return at_stage("registered")
+def project(tmp_path: Path) -> Project:
+    """A registered claim of which nothing is measured."""
+    made = new_repository(tmp_path / "project")
+    made.write("predictions.toml", STUDY)
+    made.done("lock")
+    made.commit("Register")
+    return made
 
 
 def anchors(project: Project) -> list[Path]:
@@ -103,13 +110,16 @@ class TestLocking:
             project.done("lock", "--anchor", address, "--anchor-roots", str(authority.roots))
         assert len(anchors(project)) == 2
 
-    @pytest.mark.parametrize("stage", ["written", "registered"])
+    @pytest.mark.parametrize("change", ["another lock", "no lock", "no repository"])
     def test_only_a_committed_lock_is_anchored(
-        self, stage: str, at_stage: Callable[[str], Project], authority: Authority, address: str
+        self, change: str, project: Project, authority: Authority, address: str
     ):
-        project = at_stage(stage)
-        if stage == "registered":
+        if change == "another lock":
             project.edit("predictions.lock", "# Written by", "# Rewritten by")
+        elif change == "no lock":
+            (project.path / "predictions.lock").unlink()
+        else:
+            shutil.rmtree(project.path / ".git")
         result = project.prereg("lock", "--anchor", address, "--anchor-roots", str(authority.roots))
         assert result.exit_code == 1
         assert "predictions.lock: PR107: the lock is not" in result.stderr
@@ -123,10 +133,10 @@ class TestLocking:
         assert project.prereg("lock", *options).exit_code == 2
 
     def test_roots_that_are_none(self, project: Project, address: str):
-        result = project.prereg("lock", "--anchor", address, "--anchor-roots", "rows.csv")
+        result = project.prereg("lock", "--anchor", address, "--anchor-roots", "predictions.toml")
         assert (result.exit_code, result.stderr.strip()) == (
             1,
-            "rows.csv: PR153: there is no certificate in PEM form here",
+            "predictions.toml: PR153: there is no certificate in PEM form here",
         )
 
     def test_roots_that_are_not_there(self, project: Project, address: str):
@@ -143,6 +153,42 @@ class TestLocking:
             "PR153: time-stamps need a library that is not installed",
             "    pip install 'pytest-prereg[anchor]'",
         ]
+
+    def test_a_library_that_takes_a_token_at_its_word_is_not_used(
+        self, project: Project, address: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Up to 1.0.8 a root that a token brought along was trusted."""
+        monkeypatch.setattr("pytest_prereg.audit.time_stamps.version", lambda _: "1.0.8")
+        result = project.prereg("lock", "--anchor", address)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("PR153: rfc3161-client 1.0.8 takes a stranger's signature for good")
+
+    def test_certificates_may_come_in_any_order(self, project: Project, authority: Authority):
+        for backwards in (False, True):
+
+            def answer(question: bytes, *, backwards: bool = backwards) -> bytes:
+                return with_certificates_sorted(authority.answer(question), backwards=backwards)
+
+            with serving(answer) as url:
+                project.done("lock", "--anchor", url, "--anchor-roots", str(authority.roots))
+        assert audit(project, authority).levels == ["notice", "notice"]
+
+
+def with_certificates_sorted(answer: bytes, *, backwards: bool) -> bytes:
+    begin, end = certificate_order._certificates(answer)
+    places = [*certificate_order._parts(answer, begin, end), end]
+    several = [answer[start:stop] for start, stop in pairwise(places)]
+    assert len(several) == 2
+    return answer[:begin] + b"".join(sorted(several, reverse=backwards)) + answer[end:]
+
+
+def test_what_is_no_answer_is_left_as_it_is(authority: Authority):
+    answer = authority.stamp(b"x", "-sha256")
+    for place in range(0, len(answer), 5):
+        cut = answer[:place]
+        assert certificate_order.in_order(cut) == cut
+        damaged = answer[:place] + bytes([answer[place] ^ 0x7F]) + answer[place + 1 :]
+        assert len(certificate_order.in_order(damaged)) == len(answer)
 
 
 def refused(project: Project, url: str, authority: Authority) -> str:
