@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git_commands import Place, commit_command, is_ignored
+from pytest_prereg.audit.git_commands import Place, commit_command, is_ignored, newest
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
@@ -47,9 +47,9 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
         yield from _lost(campaign)
         yield f"resume:  {again}   (what is kept is not run again)"
     elif places := _uncommitted(campaign, recorded=recorded):
-        yield from _ignored(campaign)
+        yield from _ignored(campaign, recorded=recorded)
         study = campaign.state.study
-        needed = [study.lock_path, *_newest(campaign)]
+        needed = [study.lock_path, *_newest(campaign, recorded=recorded)]
         message = f"Evidence for {study.id}"
         yield f"next:  {commit_command(study.folder, places, message, needed=needed)}"
 
@@ -97,7 +97,7 @@ def _uncommitted(campaign: Campaign, *, recorded: bool) -> list[Place]:
     evidence = study.evidence_folder
     with suppress(HistoryError):  # what kept git from answering was told where an answer was needed
         news = [path for path in ([study.lock_path] if recorded else []) if _is_news(repository, path)]
-        if evidence.is_dir() and (repository.differs(evidence) or any(_ignored(campaign))):
+        if evidence.is_dir() and (repository.differs(evidence) or any(_ignored(campaign, recorded=recorded))):
             news.append(evidence)
         return [Place(path) for path in news]
     return []
@@ -107,14 +107,16 @@ def _is_news(repository: Repository, path: Path) -> bool:
     return repository.differs(path) or is_ignored(repository, path)
 
 
-def _newest(campaign: Campaign) -> list[Path]:
-    """The last session file of this run, of each experiment."""
+def _newest(campaign: Campaign, *, recorded: bool) -> list[Path]:
+    """The last session file of each experiment, of this run or of all that a recorded verdict may rest on."""
+    if recorded:
+        return newest(campaign.state.files)
     return [paths[-1] for paths in campaign.written.values() if paths]
 
 
-def _ignored(campaign: Campaign) -> Iterator[str]:
+def _ignored(campaign: Campaign, *, recorded: bool) -> Iterator[str]:
     """Say what git is told to ignore: nobody would miss it in a commit, and every clone would lack it."""
     repository = campaign.state.repository
-    for path in _newest(campaign) if repository is not None else ():
+    for path in _newest(campaign, recorded=recorded):
         if repository is not None and is_ignored(repository, path):
             yield f"git is told to ignore {shown(path)}: unless it is committed, no clone has the verdict"
