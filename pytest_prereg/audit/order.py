@@ -122,7 +122,7 @@ def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
 
 
 def _worst(orders: Sequence[Order]) -> Order:
-    """The worst of some orders; what stood in the registration's place only if something did for all bad ones."""
+    """The worst of some orders; something stood in a registration's place only if it did for all bad ones."""
     worst = min(orders, key=lambda order: RANK[order.grade])
     instead = [order.instead for order in orders if order.grade not in PRECEDING]
     return msgspec.structs.replace(worst, instead=frozenset[str]().union(*instead if all(instead) else ()))
