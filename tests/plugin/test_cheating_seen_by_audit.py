@@ -322,3 +322,25 @@ def test_a_quoted_number_that_no_longer_follows(refuted: Small):
     assert (finding["code"], finding["level"], finding["line"]) == ("PR210", "error", 1)
     refuted.done("cite")
     assert refuted.audit().told == []
+
+
+def test_a_verdict_changed_to_and_fro_is_acknowledged_each_time(refuted: Small):
+    """Who acknowledged the first change has not seen the third."""
+    honest = (refuted.path / "predictions.lock").read_text()
+    changed = honest.replace('"refuted"', '"supported"')
+    for text in (changed, honest):
+        refuted.write("predictions.lock", text)
+        refuted.keep("Change it", "predictions.lock")
+    refuted.done("acknowledge", "PR205", "below-two", "--reason", REASON)
+    refuted.keep("Acknowledge")
+    assert refuted.audit().exit == 0
+    acknowledged = (refuted.path / "predictions.lock").read_text()
+    for text in (acknowledged.replace('"refuted"', '"supported"'), acknowledged):
+        refuted.write("predictions.lock", text)
+        refuted.keep("Change it again", "predictions.lock")
+    audit = refuted.audit()
+    assert audit.exit == 1
+    assert [one["about"] for one in audit.findings if one["acknowledged"] is None] == [
+        "refuted -> supported, time 2",
+        "supported -> refuted, time 2",
+    ]

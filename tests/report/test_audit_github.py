@@ -38,7 +38,7 @@ def test_a_finding_is_an_annotation_at_the_line_of_its_prediction():
     assert message.splitlines() == [
         'repeat "deadline/1/one/3" was excluded after its value could be seen: a backup ran (tool)',
         "Ask whether it would have been excluded had it been slower by as much.",
-        "If it may stand, say why: pytest-prereg acknowledge PR208 the-deadline-holds --reason '...'",
+        "If it may stand, say why: pytest-prereg acknowledge PR208 the-deadline-holds --reason '…'",
     ]
 
 

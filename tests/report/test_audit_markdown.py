@@ -38,7 +38,7 @@ def test_every_finding_is_a_row_with_its_sign_and_its_place():
 def test_what_to_do_is_a_list_with_commands_to_copy():
     page = html(*EVERY)
     assert "<code>git checkout HEAD -- experiments/evidence/barrier</code>" in page
-    assert "<code>pytest-prereg acknowledge PR208 the-deadline-holds --reason '...'</code>" in page
+    assert "<code>pytest-prereg acknowledge PR208 the-deadline-holds --reason '…'</code>" in page
     assert page.count("<li><code>") == 3
 
 

@@ -40,7 +40,7 @@ def test_a_finding_says_where_since_when_and_what_to_do():
         "        backup ran (tool)",
         "        Ask whether it would have been excluded had it been slower by as much.",
         "        If it may stand, say why:",
-        "          pytest-prereg acknowledge PR208 the-deadline-holds --reason '...'",
+        "          pytest-prereg acknowledge PR208 the-deadline-holds --reason '…'",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Level
-from pytest_prereg.audit.findings.telling import in_commit, short, told
+from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -129,5 +129,5 @@ def _reworded(state: StudyState, name: str, amendment: Amendment, commit: str | 
         message,
         commit=commit,
         about=f"reworded: {about(amendment)}",
-        advice=f"Put it back, or say why: pytest-prereg acknowledge PR202 {name} --reason '…'",
+        advice=f"Put it back, or say why: {acknowledging('PR202', name)}",
     )

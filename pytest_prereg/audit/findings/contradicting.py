@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.changes import Revision
 from pytest_prereg.audit.finding import Level
-from pytest_prereg.audit.findings.telling import short, told
+from pytest_prereg.audit.findings.telling import acknowledging, short, told
 from pytest_prereg.audit.opposites import Clash, clashes
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
@@ -98,7 +98,7 @@ def _finding(
         f"{quoted(name)} and {whose} ask the same, and {SAYING[clash]}",
         about=", ".join(pair),
         advice="Say which of them was expected, and what the other one is for: "
-        f"pytest-prereg acknowledge PR214 {name} --reason '…'",
+        f"{acknowledging('PR214', name)}",
     )
 
 

@@ -10,6 +10,7 @@ from pytest_prereg.audit.exclusions import name_of
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.problems import upheld
+from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.refusals import quoted
 
@@ -60,8 +61,7 @@ def _disagreement(state: StudyState, name: str, first: _Said, other: _Said) -> F
         message=f"series of {quoted(name)} disagree: {told}",
         path=path,
         line=line,
-        advice="The first one decides. Say why they may differ: "
-        f"pytest-prereg acknowledge PR205 {name} --reason '…'",
+        advice=f"The first one decides. Say why they may differ: {acknowledging('PR205', name)}",
         about=told,
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.copies import Copies
 from pytest_prereg.audit.findings.places import place_of
+from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recorded import short
 from pytest_prereg.judge.findings import plural
@@ -137,7 +138,7 @@ def _finding(state: StudyState, prediction: Prediction, experiment: str, files: 
 
 def _advice(state: StudyState, name: str) -> str:
     """What to do: as long as nothing was measured for it the prediction itself can say what was known."""
-    looked_at = f"pytest-prereg acknowledge PR216 {name} --reason '…'"
+    looked_at = f"{acknowledging('PR216', name)}"
     if state.digests[name] in state.bound_by_evidence.get(name, ()):
         return f"Say why that tells nothing of it: {looked_at}"
     amended = f"pytest-prereg amend {name} --reason '…'"

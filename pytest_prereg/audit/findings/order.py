@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import about as about_amendment
-from pytest_prereg.audit.findings.telling import short, told
+from pytest_prereg.audit.findings.telling import acknowledging, short, told
 from pytest_prereg.audit.grades import PRECEDING, Grade
 from pytest_prereg.registry.refusals import quoted
 
@@ -124,5 +124,5 @@ def _contested(state: StudyState, name: str, contest: Contest) -> Finding:
         f"{quoted(name)} is contested: {contest.detail}",
         commit=contest.commit,
         about=f"{contest.grade}: {contest.blob[:8]}",
-        advice=f"Look into it, then say what it was: pytest-prereg acknowledge PR212 {name} --reason '…'",
+        advice=f"Look into it, then say what it was: {acknowledging('PR212', name)}",
     )

@@ -7,13 +7,14 @@ recorded now, and something that the lock tells of as well explains why it was n
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Level
-from pytest_prereg.audit.findings.telling import in_commit, told
+from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
 from pytest_prereg.audit.recordable import recorded_entry
 from pytest_prereg.errors import PreregError
 from pytest_prereg.registry.refusals import quoted
@@ -77,9 +78,13 @@ class _Records:
         """Every record that a version had first, in order."""
 
     def findings(self) -> Iterator[Finding]:
+        """Yield the changes; one that is made again is another one, which nobody has acknowledged yet."""
+        made: Counter[str] = Counter()
         for step in self._state.chronicle.steps[self._name]:
-            if step.after is not None:
-                yield from self._of_step(step, step.after)
+            for one in self._of_step(step, step.after) if step.after is not None else ():
+                made[one.about] += 1
+                times = made[one.about]
+                yield one if times == 1 else replace(one, about=f"{one.about}, time {times}")
 
     def _of_step(self, step: Step, after: LockEntry) -> Iterator[Finding]:
         now = record_of(after)
@@ -177,7 +182,7 @@ class _Records:
             f"{message}{why}{in_commit(version.commit)}",
             commit=version.commit,
             about=what,
-            advice=f"Say why: pytest-prereg acknowledge PR205 {name} --reason '…'",
+            advice=f"Say why: {acknowledging('PR205', name)}",
             acknowledged=f"recorded as {now.verdict} ({explained})" if is_fine else None,
         )
 

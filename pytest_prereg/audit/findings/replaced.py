@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import WHAT
-from pytest_prereg.audit.findings.telling import in_commit, short, told
+from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _of_a_branch(state: StudyState, change: Change, digest: str) -> Finding:
         message,
         commit=change.commit,
         about=f"dropped: {short(digest)}",
-        advice=f"Say why this one stands: pytest-prereg acknowledge PR202 {change.id} --reason '…'",
+        advice=f"Say why this one stands: {acknowledging('PR202', change.id)}",
     )
 
 
@@ -147,5 +147,5 @@ def _rivals(state: StudyState) -> Iterator[Finding]:
                     commit=version.commit,
                     about=f"beside: {short(digest)}",
                     advice="Keep one lock for a study, where its prediction file is, and say what the other "
-                    f"is: pytest-prereg acknowledge PR202 {name} --reason '…'",
+                    f"is: {acknowledging('PR202', name)}",
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.findings.telling import in_commit, told
+from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
 from pytest_prereg.registry.lock import Acknowledgement, Exclusion, Void
 from pytest_prereg.registry.refusals import quoted
 
@@ -139,5 +139,5 @@ def _reworded(state: StudyState, key: _Key, life: _Life) -> Finding:
         message,
         commit=life.came,
         about=f"reworded: {about}",
-        advice=f"Put it back, or say why: pytest-prereg acknowledge {code} {name} --reason '…'",
+        advice=f"Put it back, or say why: {acknowledging(code, name)}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
@@ -11,7 +12,12 @@ from pytest_prereg.audit.recorded import short
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
 
-__all__ = ["in_commit", "short", "told"]
+__all__ = ["acknowledging", "in_commit", "short", "told"]
+
+
+def acknowledging(code: str, name: str) -> str:
+    """Return the command that acknowledges a review, for a shell."""
+    return f"pytest-prereg acknowledge {code} {shlex.quote(name)} --reason '…'"
 
 
 def in_commit(commit: str | None) -> str:

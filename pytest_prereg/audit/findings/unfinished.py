@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
+from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.series_states import series_states
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.findings import plural
@@ -65,7 +66,7 @@ def _finding(state: StudyState, experiment: str, name: str, level: Level, messag
     path, line = place_of(state, experiment)
     advice = {
         Level.REVIEW: "Its repeats stay, and are never judged. Say what happened: "
-        f"pytest-prereg acknowledge PR213 {experiment} --reason '…'",
+        f"{acknowledging('PR213', experiment)}",
     }
     return Finding(
         code="PR213",

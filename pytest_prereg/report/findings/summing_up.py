@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.report.findings.harmless import advice_parts
 from pytest_prereg.report.findings.rules import rule_of
 
@@ -145,17 +145,12 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def acknowledging(finding: Finding) -> str:
-    """Return the command that acknowledges a review."""
-    return f"pytest-prereg acknowledge {finding.code} {shlex.quote(finding.id)} --reason '...'"
-
-
 def advised(finding: Finding) -> list[tuple[str, str]]:
     """Return what to do about a finding, each as words and a command, either of which may be empty."""
     parts = list(advice_parts(finding.advice or ""))
     is_said = any(" acknowledge " in command for _, command in parts)
     if mark_of(finding) is Mark.REVIEW and not is_said:
-        parts.append((MAY_STAND, acknowledging(finding)))
+        parts.append((MAY_STAND, acknowledging(finding.code, finding.id)))
     return parts
 
 
