@@ -164,7 +164,7 @@ class TestRefuted:
         commit(study)
         take_in(study, [value + 0.001 for value in SLOW])
         status, output = study.run("--prereg-verify", "--prereg-locked")
-        assert "exploratory, imported, earlier data, follows a decided one" in flat(output)
+        assert "imported, earlier data, follows a decided one" in flat(output)
         assert 'PR212: "again" is exploratory: it follows "quick", which was decided' in flat(output)
         assert status == 1
 
