@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.assess import withdrawn_in
 from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
 from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.order import Grade
@@ -133,9 +134,22 @@ class StudyRun:
         """
         mended = self.mode.record and is_recordable(assessment)
         problems = [one for one in assessment.problems if not (mended and one.code == "PR211")]
+        if (self.mode.locked or self.mode.record) and (unburied := self._unburied(assessment)):
+            problems.append(unburied)
         if self.mode.locked and assessment.withdrawal is None:
             problems.extend(self._loose_ends(assessment))
         return problems
+
+    def _unburied(self, assessment: Assessment) -> Problem | None:
+        """A tombstone that HEAD has and somebody took out since: asked for where a lock is relied on."""
+        name, there = assessment.prediction.id, set[str]()
+        with suppress(PreregError):  # a lock at HEAD that can't be read is told of where it is needed
+            there = withdrawn_in(self.state.head_lock)
+        if assessment.withdrawal is not None or name not in there:
+            return None
+        message = f"{quoted(name)} is withdrawn at HEAD, and its tombstone is gone"
+        advice = f"It stays: git checkout HEAD -- {shown(self.state.study.lock_path)}"
+        return self._problem(assessment, "PR203", message, advice)
 
     def _loose_ends(self, assessment: Assessment) -> Iterable[Problem]:
         """What ``--prereg-locked`` insists on; a pending prediction has none."""

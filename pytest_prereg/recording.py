@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.assess import withdrawn_in
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
 from pytest_prereg.registry.lock import read_lock, write_lock
 
@@ -29,11 +30,14 @@ def record_verdicts(run: StudyRun, assessments: Sequence[Assessment]) -> int:
     lock = read_lock(path)
     if lock is None:
         return 0
-    recordable = {one.prediction.id: one for one in assessments if is_recordable(one)}
+    buried = withdrawn_in(lock) | withdrawn_in(run.state.head_lock)
+    recordable = {
+        one.prediction.id: one
+        for one in assessments
+        if is_recordable(one) and one.prediction.id not in buried
+    }
     entries = {
-        name: recorded_entry(recordable[name], entry)
-        if name in recordable and entry.withdrawal is None
-        else entry
+        name: recorded_entry(recordable[name], entry) if name in recordable else entry
         for name, entry in lock.predictions.items()
     }
     changed = sum(entries[name] != entry for name, entry in lock.predictions.items())

@@ -413,6 +413,19 @@ class TestNeverAgain:
         assert entry(project, "above-two").n == 5
         assert entry(project, "below-two").n == 4
 
+    def test_a_tombstone_that_was_taken_out_is_missed_and_nothing_recorded_for_it(self, at_stage, judge):
+        project = at_stage("judged")
+        before = (project.path / LOCK).read_text()
+        project.done("withdraw", "above-two", *WHY)
+        project.commit("Withdraw")
+        project.write(LOCK, before)
+
+        result = judge(project, "--prereg-record", "-k", "above-two")
+
+        said = '*PR203: "above-two" is withdrawn at HEAD, and its tombstone is gone'
+        result.stdout.fnmatch_lines([said, "*git checkout HEAD -- predictions.lock"])
+        assert (result.ret, entry(project, "above-two").verdict) == (1, None)
+
     def test_its_id_is_its_own_for_life(self, at_stage, judge):
         project = at_stage("recorded")
         project.done("withdraw", "above-two", *WHY)
