@@ -24,7 +24,7 @@ class Audited(msgspec.Struct, kw_only=True, frozen=True):
 
     id: str
     order: str | None
-    """``None`` for a withdrawn one that is no longer in the study."""
+    """``None`` for one that is gone from the study and was never withdrawn."""
     standing: Standing | None
     base: Recorded | None
     """In the lock that is compared with; an audit compares with HEAD's."""

@@ -17,6 +17,7 @@ from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.unproven import unproven
 from pytest_prereg.audit.findings.weakening import of_weakening
 from pytest_prereg.audit.standing import standing
+from pytest_prereg.audit.withdrawn import tombstones
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
@@ -114,13 +115,16 @@ def _distinct(findings: Iterable[Finding]) -> list[Finding]:
 def _audited(state: StudyState) -> Iterable[Audited]:
     before = state.head_lock.predictions if state.head_lock else {}
     now = state.lock.predictions if state.lock else {}
+    orders = {name: str(order.grade) for name, order in state.orders.items()}
+    standings = {name: _standing(state, one) for name, one in state.study.predictions.items()}
+    for tombstone in tombstones(state):
+        orders[tombstone.id] = str(tombstone.order.grade)
+        standings[tombstone.id] = tombstone.standing
     for name in sorted({*state.study.predictions, *before, *now}):
-        prediction = state.study.predictions.get(name)
-        order = state.orders[name] if prediction is not None else None
         yield Audited(
             id=name,
-            order=str(order.grade) if order else None,
-            standing=_standing(state, prediction) if prediction else None,
+            order=orders.get(name),
+            standing=standings.get(name),
             base=_recorded(before.get(name)),
             head=_recorded(now.get(name)),
         )

@@ -344,3 +344,14 @@ def test_a_verdict_changed_to_and_fro_is_acknowledged_each_time(refuted: Small):
         "refuted -> supported, time 2",
         "supported -> refuted, time 2",
     ]
+
+
+def test_a_withdrawn_prediction_keeps_its_order_without_its_text(refuted: Small):
+    refuted.done("withdraw", "below-two", "--reason", REASON)
+    head, _, _ = STUDY.partition("[predictions")
+    refuted.write("predictions.toml", head)
+    refuted.keep("Withdraw and delete")
+    audit = refuted.audit()
+    assert audit.order() == ("registered", "confirmatory")
+    (one,) = audit.content["predictions"]
+    assert one["head"]["verdict"] == "refuted"

@@ -348,7 +348,7 @@ def test_a_lock_of_other_bytes(project, refused):
 def test_conflict_markers_in_the_lock_name_the_driver_that_avoids_them(project, refused):
     project.edit(LOCK, "version = 1", CONFLICT.format("version = 1", "version = 1"))
 
-    assert "pytest-prereg init --merge-driver && git checkout -m -- predictions.lock" in refused()[1]
+    assert "pytest-prereg init --merge-driver && git checkout -m -- predictions.lock" in "".join(refused())
 
 
 # What differs from what is registered
