@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import tomli_w
 from msgspec.structs import replace
 
 from pytest_prereg.audit.changes import Revision
+from pytest_prereg.audit.toml_parts import tables
 from pytest_prereg.errors import PreregError
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.load import load_study
@@ -241,7 +241,7 @@ def _of_study(repository: Repository, commit: str, study: str, places: Sequence[
 def _table(text: bytes | None) -> dict[str, Any]:
     """Return what a TOML file says; nothing where it is none."""
     try:
-        return tomllib.loads((text or b"").decode("utf-8"))
+        return tables((text or b"").decode("utf-8"))
     except (ValueError, RecursionError):
         return {}
 
@@ -249,8 +249,8 @@ def _table(text: bytes | None) -> dict[str, Any]:
 def _modules(repository: Repository, commit: str, place: str, table: dict[str, Any]) -> dict[str, bytes]:
     """Return the modules that a study's experiments may be declared in, by path."""
     experiments = table.get("experiments")
-    tables = experiments.values() if isinstance(experiments, dict) else ()
-    if not any(isinstance(one, dict) and "fixture" in one for one in tables):
+    several = experiments.values() if isinstance(experiments, dict) else ()
+    if not any(isinstance(one, dict) and "fixture" in one for one in several):
         return {}
     folder = posixpath.dirname(place)
     head = table["study"]
