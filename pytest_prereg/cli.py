@@ -286,7 +286,7 @@ def _as_they_stand(count: int) -> str:
 
 def _say_registered(study: Study, found: Review) -> None:
     from pytest_prereg import registration  # noqa: PLC0415
-    from pytest_prereg.report.commands import registered_lines  # noqa: PLC0415
+    from pytest_prereg.report.commands import registered_lines, tried_lines  # noqa: PLC0415
 
     if found.registration is None:
         return
@@ -300,6 +300,9 @@ def _say_registered(study: Study, found: Review) -> None:
             study, {name for new in found.registration.new for name in study.predictions[new].experiments}
         ):
             say(line)
+        for experiment, names in registration.tried(study, found.registration.new).items():
+            for line in tried_lines(experiment, names):
+                say(line)
         say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
     else:
         say(f"nothing new: {_as_they_stand(len(found.registration.unchanged))}")

@@ -268,6 +268,18 @@ def tag_registrations(study: Study) -> Tagged:
     return tag(study, command)
 
 
+def tried(study: Study, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return which of some predictions say that no data were seen, by the experiment that has pilots."""
+    pilots = {
+        name
+        for name, files in read_study_evidence(study).items()
+        if any(file.header is not None and file.header.origin == "pilot" for file in files)
+    }
+    unsaid = [study.predictions[name] for name in names if study.predictions[name].table.data_seen == "none"]
+    by_experiment = {name: [one.id for one in unsaid if name in one.experiments] for name in sorted(pilots)}
+    return {name: ids for name, ids in by_experiment.items() if ids}
+
+
 def removed(study: Study, registration: Registration) -> list[Problem]:
     """Return a problem for each prediction that is registered and no longer in the study."""
     message = "is registered and no longer here"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -240,3 +241,10 @@ def duration_text(seconds: float) -> str:
     if seconds < _MINUTES:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
     return f"{seconds / 60:.0f} min" if seconds < _HOURS else f"{seconds / 3600:.1f} h"
+
+
+def tried_lines(experiment: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield what ``lock`` says where an experiment was tried, and claims of it say that nothing was seen."""
+    whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    yield f'{experiment} was tried before: data-seen = "pilot" in {whose} would say so, and an audit asks;'
+    yield f"  then:  pytest-prereg amend {' '.join(map(shlex.quote, names))} --reason 'it was tried'"

@@ -84,7 +84,6 @@ FLAGS: Mapping[str, str] = {
     "earlier data": "another series was there to be seen before this one was complete",
     "amended after data": "the registration was changed when it had a verdict already",
     "reworded": "the claim is no longer in the words that were registered",
-    "contested": "on another branch or tag the evidence came in otherwise, and would not count",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
     "follows a decided one": "its predecessor is decided, so nothing was left for a successor to decide",
     "rests on an amended one": "what it requires, a predecessor or another of its family was changed when "

@@ -211,3 +211,16 @@ def test_a_registration_that_changed_before_it_was_committed_is_amended_first(at
             "    Restore it, or: pytest-prereg amend quick-is-quicker --reason '…' && git add *",
         ]
     )
+
+
+def test_who_tried_an_experiment_before_registering_is_told_to_say_so(at_stage):
+    project = at_stage("measurable")
+    (project.path / "predictions.lock").unlink()
+    project.done("try", "work", "--arm", "quick")
+
+    said = project.done("lock")
+    assert 'work was tried before: data-seen = "pilot" in quick-is-quicker would say so' in said
+    project.edit("predictions.toml", 'tags = ["speed"]', 'data-seen = "pilot"')
+    project.done("amend", "quick-is-quicker", "--reason", "it was tried")
+    (project.path / "predictions.lock").unlink()
+    assert "tried before" not in project.done("lock")

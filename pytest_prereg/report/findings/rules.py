@@ -67,8 +67,8 @@ RULES = {
         "quoted otherwise than recorded",
     ),
     "PR211": Rule(
-        "the recorded verdict doesn't follow from the evidence, or the verdict of what is to be withdrawn can't "
-        "be recorded yet",
+        "the recorded verdict doesn't follow from the evidence, or the verdict of what is to be withdrawn "
+        "can't be recorded yet",
         "restore the lock, or record again",
         "recorded verdicts that do not follow",
     ),
