@@ -36,7 +36,7 @@ PYTEST_LAYER = frozenset(
         "termination",
     }
 )
-OUTERMOST = PYTEST_LAYER | {"registration", "permission", "cli", "__main__"}
+OUTERMOST = PYTEST_LAYER | {"registration", "permission", "commands", "cli", "__main__"}
 FOR_ALL = frozenset({"errors", "hookspecs"})
 
 HEAVY = frozenset(

@@ -1,0 +1,194 @@
+"""Commands about repeats: try, import, exclude, void."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_prereg.commands.group import (
+    EXIT_ERRORS,
+    elsewhere,
+    experiment_of,
+    head_of,
+    load,
+    main,
+    say,
+    study_option,
+    tell,
+    width,
+)
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.evidence.importers.rows import Form
+    from pytest_prereg.evidence.model import Finished, Series, Started
+    from pytest_prereg.evidence.sessions import SessionFile
+    from pytest_prereg.registry.lock import Lock
+    from pytest_prereg.registry.model import Experiment, Study
+
+
+@main.command(name="try", short_help="Run an experiment once, as a pilot.")
+@click.argument("experiment")
+@click.option("--arm", metavar="ID", help="This arm alone.")
+@click.option(
+    "-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Repeats of each arm."
+)
+@study_option
+def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> None:
+    """Run an experiment to see whether it works; what comes out is a pilot, never judged."""
+    from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
+    from pytest_prereg.measure.executors.local import LocalExecutor  # noqa: PLC0415
+    from pytest_prereg.measure.interrupts import sigterm_interrupts  # noqa: PLC0415
+    from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
+
+    study = load(file)
+    tried = experiment_of(study, experiment)
+    arms = tried_arms(tried, arm)
+    head, dirty = head_of(study)
+    told = _Told(tried, arms)
+    with sigterm_interrupts(), LocalExecutor(study, tried) as executor:
+        planned = dict.fromkeys(arms, count)
+        path = pilot(study, tried, executor, planned=planned, head=head, dirty=dirty, observe=told.repeat)
+    told.end(shown(path))
+    for line in elsewhere(study, [experiment]):
+        say(line)
+    if told.failed:
+        raise SystemExit(EXIT_ERRORS)
+
+
+class _Told:
+    """Prints the repeats of a pilot as they end, and remembers how long they took."""
+
+    def __init__(self, experiment: Experiment, arms: list[str]) -> None:
+        self.experiment = experiment
+        self.arms = arms
+        self.seconds: dict[str, list[float]] = {}
+        self.failed = False
+
+    def repeat(self, started: Started, finished: Finished) -> None:
+        """Print one repeat."""
+        from pytest_prereg.report.commands import diagnostic_lines, repeat_lines  # noqa: PLC0415
+
+        for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=width()):
+            say(line)
+        if finished.cause:
+            self.failed = True
+            for line in diagnostic_lines(finished):
+                click.echo(line, err=True)
+        self.seconds.setdefault(started.arm, []).append(finished.seconds.get("total", 0.0))
+
+    def end(self, path: str) -> None:
+        """Print where the pilot is kept, and how long the whole experiment would take."""
+        from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
+        from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
+
+        say(f"pilot, never judged; kept in {path}")
+        seconds = whole_duration(self.experiment, self.seconds)
+        if seconds is not None and self.experiment.planned:
+            say(whole_text(self.experiment.planned, seconds))
+
+
+_CAUSES = ("instrument", "subject", "tool", "service")
+
+
+@main.command(short_help="Take a repeat out, with a reason.")
+@click.argument("repeat")
+@click.option("--cause", required=True, type=click.Choice(_CAUSES), help="What failed.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def exclude(repeat: str, cause: str, reason: str, file: Path | None) -> None:
+    """Take out a repeat whose values could be seen: with it and without it the verdict has to be the same."""
+    from pytest_prereg.audit import setting_aside  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    changed = setting_aside.exclude(state, repeat, reason, cause)
+    _set_aside(state, changed, f"excluded  {repeat} ({cause}: {reason.strip()})", f"Exclude {repeat}")
+
+
+@main.command(short_help="Declare a series broken, with a reason.")
+@click.argument("series")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@study_option
+def void(series: str, reason: str, file: Path | None) -> None:
+    """Declare SERIES, which is experiment/number, broken: it supports nothing, and is not measured anew."""
+    from pytest_prereg.audit import setting_aside  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    state = StudyState(load(file))
+    changed = setting_aside.void(state, series, reason)
+    _set_aside(state, changed, f"voided  {series} ({reason.strip()})", f"Void {series}")
+
+
+def _set_aside(state: StudyState, lock: Lock, done: str, message: str) -> None:
+    """Write the lock and say which verdicts are others now, and what to type next."""
+    from pytest_prereg.audit.setting_aside import effect_of  # noqa: PLC0415
+    from pytest_prereg.registry.lock import write_lock  # noqa: PLC0415
+    from pytest_prereg.report.effects import effect_lines, next_command  # noqa: PLC0415
+
+    effects = effect_of(state, state.with_lock(lock))
+    write_lock(state.study.lock_path, lock)
+    say(done)
+    for line in effect_lines(state, effects, width()):
+        say(line)
+    say(f"next:  {next_command(state, effects, message)}")
+
+
+@main.command(name="import", short_help="Take in repeats measured elsewhere.")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--experiment", required=True, metavar="ID", help="Which experiment the rows are repeats of.")
+@click.option("--arm", metavar="ID", help="The arm of rows that name none.")
+@click.option(
+    "--format", "format_", type=click.Choice(["csv", "json"]), help="Taken from the name unless given."
+)
+@study_option
+def import_(source: Path, experiment: str, arm: str | None, format_: Form | None, file: Path | None) -> None:
+    """Take in repeats that were measured elsewhere, as registered evidence."""
+    from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.evidence.importing import import_file  # noqa: PLC0415
+    from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
+    from pytest_prereg.report.commands import imported_lines  # noqa: PLC0415
+
+    study = load(file)
+    fed = experiment_of(study, experiment)
+    bound = registration.bound_predictions(study, fed)
+    tell(registration.uncommitted(study, bound))
+    head, dirty = head_of(study)
+    path = import_file(
+        study,
+        fed,
+        source,
+        predictions=bound,
+        arm=arm,
+        form=format_,
+        head=head,
+        dirty=dirty,
+        closed=_closed(study, fed),
+    )
+    say(f"kept in {shown(path)}")
+    found, series, was_decided = series_of(study, fed, path)
+    for line in imported_lines(fed, found, series, was_decided=was_decided):
+        say(line)
+
+
+def _closed(study: Study, experiment: Experiment) -> list[int]:
+    """Return the series that are voided, or have all that they were begun for without a number of repeats."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    several = StudyState(study).series[experiment.id]
+    ended = (one for one in several if one.voided is not None or (one.complete and one.planned is None))
+    return [one.number for one in ended]
+
+
+def series_of(study: Study, experiment: Experiment, path: Path) -> tuple[SessionFile, Series, bool]:
+    """Return a session file as read, its series, and whether that was complete without it."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+
+    state = StudyState(study)
+    files = state.files[experiment.id]
+    file = next(each for each in files if each.path == path)
+    series = next(each for each in state.series[experiment.id] if path.name in each.sessions)
+    before = state.assembled(experiment, [each for each in files if each is not file])
+    return file, series, any(each.complete for each in before if each.number == series.number)
