@@ -19,6 +19,7 @@ from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id
 from pytest_prereg.evidence.sessions import read_session
 from pytest_prereg.evidence.writing import write_session
+from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.recording import recorded_entry
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.load import load_study
@@ -208,6 +209,7 @@ class StudyChanges:
     def header(self, study: Study, number: int, head: str) -> Header:
         experiment = study.experiments[f"e{number:03}"]
         prediction = study.predictions[f"p{number:03}"]
+        digest = registration_digest(study, prediction)
         return Header(
             version=1,
             study=study.id,
@@ -216,9 +218,9 @@ class StudyChanges:
             origin="measured",
             planned=experiment.planned,
             pairing=experiment.pairing,
-            seed=f"sha256:{self.chance.getrandbits(256):064x}",
+            seed=seed_base([digest], 1),
             source=source_digest(study, experiment),
-            predictions={prediction.id: registration_digest(study, prediction)},
+            predictions={prediction.id: digest},
             head=head,
             dirty=False,
             session=f"{self.chance.getrandbits(64):016x}",

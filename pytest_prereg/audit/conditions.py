@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.calibration import uncalibrated
 from pytest_prereg.audit.dependencies import calibrators, required
+from pytest_prereg.audit.judging import judged
 from pytest_prereg.audit.standing import standing
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Reason, Verdict
@@ -117,15 +118,34 @@ def follows_decided(state: StudyState, prediction: Prediction) -> bool:
     """Whether it follows a prediction that was decided: then nothing was left for a successor to decide.
 
     One that was refuted by what was measured stays decided, whatever was said against that evidence since:
-    else who excludes enough repeats, or voids what it requires, would be free of the refutation.
+    else who excludes enough repeats, voids what it requires, or calibrates an instrument anew, would be free
+    of the refutation.
     """
     before = predecessor(prediction, state.study.predictions)
     if before is None:
         return False
     verdict = _verdict(state, before)
     if verdict is None or verdict is Verdict.INCONCLUSIVE:
-        return _verdict(state.as_measured, before) is Verdict.REFUTED
+        return was_refuted(state, state.study.predictions[before])
     return True
+
+
+def was_refuted(state: StudyState, prediction: Prediction) -> bool:
+    """Whether what was measured refutes a prediction, if nothing had been done since about what it rests on.
+
+    Nothing excluded, voided or withdrawn, that is; and where something that it rests on was amended when
+    there was evidence for it, what its own evidence says by itself.
+    """
+    before = state.as_measured
+    if _verdict(before, prediction.id) is Verdict.REFUTED:
+        return True
+    basis = before.bases[prediction.id]
+    if basis is None or not rests_on_amended(before, prediction):
+        return False
+    try:
+        return judged(before, prediction, basis, lambda _one, _on: ()).verdict is Verdict.REFUTED
+    except PreregError:
+        return False
 
 
 def _verdict(state: StudyState, name: str) -> Verdict | None:

@@ -10,6 +10,7 @@ from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id
 from pytest_prereg.evidence.writing import write_session
+from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.recording import recorded_entry
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.load import load_study
@@ -63,7 +64,7 @@ class WrittenStudy:
             origin=origin,
             planned=declared.planned,
             pairing=declared.pairing,
-            seed="sha256:0",
+            seed=seed_base(header.get("predictions", bound).values(), series),
             session="00",
             created="2026-08-02T12:00:00Z",
             executor="local",

@@ -13,7 +13,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.series_states import series_states
-from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.series_states import SeriesState
-    from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.evidence.files import Attempt, SessionFile
 
 
 def unfinished(state: StudyState) -> Iterator[Finding]:
@@ -36,9 +36,10 @@ def unfinished(state: StudyState) -> Iterator[Finding]:
 
 def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterator[Finding]:
     files = _sessions(state, experiment, told.number)
-    lost = sum(one.outcome is Outcome.LOST for file in files for one in file.attempts)
+    again = [one for file in files for one in file.attempts if one.outcome in RERUN]
     killed = sum(file.footer is None for file in files)
-    never = f"; {plural(killed, 'session')} of it never ended" if killed and lost else ""
+    is_cut = killed and any(one.outcome is Outcome.LOST for one in again)
+    never = f"; {plural(killed, 'session')} of it never ended" if is_cut else ""
     name = f"{experiment}/{told.number}"
     done = f"{told.repeats} of {told.planned}" if told.planned is not None else f"{told.repeats}"
     if told.state == "abandoned":
@@ -48,10 +49,16 @@ def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterato
     elif told.state == "open":
         message = f"series {quoted(name)} is open, with {done} repeats{never}"
         yield _finding(state, experiment, name, Level.NOTICE, message)
-    elif told.state == "complete" and never:
-        again = f"{plural(lost, 'attempt')} lost and run again"
-        message = f"series {quoted(name)} is complete, with {again}{never}"
+    elif told.state == "complete" and again:
+        message = f"series {quoted(name)} is complete, with {_lost(again)}{never}"
         yield _finding(state, experiment, name, Level.NOTICE, message)
+
+
+def _lost(attempts: list[Attempt]) -> str:
+    """How many attempts gave no result, and what is said of why: a body can also have ended itself."""
+    causes = sorted({one.cause for one in attempts if one.cause is not None})
+    why = f" ({', '.join(causes)})" if causes else ""
+    return f"{plural(len(attempts), 'attempt')} lost and run again{why}"
 
 
 def _sessions(state: StudyState, experiment: str, number: int) -> list[SessionFile]:
