@@ -527,6 +527,26 @@ class TestChangeTheExperiment:
         assert (record["verdict"], record["flags"]) == ("refuted", ["instrument-unstated", "earlier code"])
         assert audit.exit == 0
 
+    def test_through_a_module_that_is_loaded_unseen(self, begun: Begin, judge: Judge):
+        """No digest shows it, and an audit says so."""
+        loads = ONE_ARM.replace("import aid", "import importlib").replace(
+            "aid.look(repeat, takes)", 'takes = importlib.import_module("aid").look(repeat, takes)'
+        )
+        project = begun(work=loads, aid=AID.replace("None", "takes"))
+        project.edit("aid.py", "takes\n", "takes / 4\n")
+        project.commit("Another helper")
+        measured(project, judge)
+        audit = project.audit()
+        assert (lock_of(project)["verdict"], audit.told) == ("supported", [])
+        assert any("what it finds undeclared is not digested" in one for one in audit.content["unproven"])
+
+    def test_which_a_module_that_is_imported_is_not(self, begun: Begin, judge: Judge):
+        project = begun()
+        project.edit("aid.py", "None", "takes")
+        project.commit("Another helper")
+        judge(project).stdout.fnmatch_lines(['*PR103: "quick" was registered with other code of experiment*'])
+        assert project.evidence("work") == []
+
 
 class TestPickTheSeed:
     def test_it_follows_from_what_is_registered_and_nothing_else(

@@ -26,6 +26,7 @@ ALWAYS = (
     "That the wording was not shopped: other wordings of the same question leave no trace unless committed.",
     "That no run elsewhere, or never committed, was thrown away: another clone is not seen from here.",
     "That nothing was registered, measured and deleted before the first commit that is here.",
+    "That nothing else has a say in what an experiment yields: what it finds undeclared is not digested.",
 )
 """True of every study, whatever is in its history."""
 
