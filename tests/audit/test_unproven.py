@@ -74,7 +74,14 @@ def measured(scene: Callable[..., Scene]) -> Scene:
 def test_some_things_no_study_can_show(scene, text):
     said = " ".join(unproven(scene(text).written.state()))
     assert said.startswith(" ".join(ALWAYS))
-    for thing in ("did not know", "measured at all", "wording", "never committed", "deleted before", "finds undeclared"):
+    for thing in (
+        "did not know",
+        "measured at all",
+        "wording",
+        "never committed",
+        "deleted before",
+        "finds undeclared",
+    ):
         assert thing in said
 
 

@@ -7,7 +7,13 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
 from small_study import Project, new_repository
+
+from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.audit.recordable import is_recordable, recorded_entry
+from pytest_prereg.registry.load import load_study
+from pytest_prereg.registry.lock import write_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,9 +110,15 @@ class Small(Project):
         return self.keep("Evidence", "experiments")
 
     def record(self) -> str:
-        """Records the verdict, and commits the lock."""
-        done = self.process("--prereg", "--prereg-verify", "--prereg-record", "-p", "no:cacheprovider")
-        assert "recorded" in done.stdout, done.stdout
+        """Records the verdicts that the evidence gives, as ``--prereg-record`` does, and commits the lock."""
+        state = StudyState(load_study(self.path / "predictions.toml"))
+        assert state.lock is not None
+        entries = dict(state.lock.predictions)
+        for prediction in state.study.predictions.values():
+            assessment = state.assess(prediction)
+            assert is_recordable(assessment)
+            entries[prediction.id] = recorded_entry(assessment, entries[prediction.id])
+        write_lock(state.study.lock_path, replace(state.lock, predictions=entries))
         return self.keep("Record", "predictions.lock")
 
     def go_on(self, name: str = "other.txt") -> str:

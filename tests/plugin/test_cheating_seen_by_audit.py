@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audited_study import LINE, STUDY, Small, new_study
+from small_study import Project, copied
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.registry.load import load_study
@@ -35,14 +36,22 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Smal
     return make
 
 
-@pytest.fixture
-def refuted(begun: Callable[..., Small]) -> Small:
-    """Registered, measured, refuted and recorded."""
-    project = begun()
+@pytest.fixture(scope="module")
+def refuted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = new_study(tmp_path_factory.mktemp("refuted") / "study")
+    project.write("rows.csv", SLOW)
     project.register()
     project.take_in()
     project.record()
-    return project
+    return project.path
+
+
+@pytest.fixture
+def refuted(refuted_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    """Registered, measured, refuted and recorded."""
+    folder = copied(Project(refuted_once), tmp_path / "study").path
+    monkeypatch.chdir(folder)
+    return Small(folder, folder)
 
 
 def verdict(project: Small, prediction: str = "below-two") -> str:
