@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.audited import Audited, Recorded
+from pytest_prereg.audit.audited import Audited, Recorded, Status
 from pytest_prereg.audit.finding import Finding, Level, by_weight, sound
 from pytest_prereg.audit.findings.anchors import of_anchors
 from pytest_prereg.audit.findings.evidence import of_evidence
@@ -16,14 +16,15 @@ from pytest_prereg.audit.findings.order import of_order
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.unproven import unproven
 from pytest_prereg.audit.findings.weakening import of_weakening
+from pytest_prereg.audit.grades import Grade
 from pytest_prereg.audit.standing import standing
-from pytest_prereg.audit.withdrawn import tombstones
+from pytest_prereg.audit.withdrawn import counts_as_refuted, tombstones
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.standing import Standing
@@ -113,7 +114,7 @@ def _distinct(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _audited(state: StudyState) -> Iterable[Audited]:
-    before = state.head_lock.predictions if state.head_lock else {}
+    before = _at_head(state)
     now = state.lock.predictions if state.lock else {}
     orders = {name: str(order.grade) for name, order in state.orders.items()}
     standings = {name: _standing(state, one) for name, one in state.study.predictions.items()}
@@ -121,13 +122,34 @@ def _audited(state: StudyState) -> Iterable[Audited]:
         orders[tombstone.id] = str(tombstone.order.grade)
         standings[tombstone.id] = tombstone.standing
     for name in sorted({*state.study.predictions, *before, *now}):
+        entry, prediction = now.get(name), state.study.predictions.get(name)
+        withdrawal = entry.withdrawal if entry else None
         yield Audited(
             id=name,
+            status=_status(prediction, entry, orders.get(name)),
             order=orders.get(name),
             standing=standings.get(name),
             base=_recorded(before.get(name)),
-            head=_recorded(now.get(name)),
+            head=_recorded(entry),
+            withdrawal=withdrawal and sound(withdrawal.reason),
+            is_counted=entry is not None and counts_as_refuted(entry, standings.get(name)),
+            claim=sound(prediction.claim) if prediction else "",
         )
+
+
+def _at_head(state: StudyState) -> Mapping[str, LockEntry]:
+    """Entries of HEAD's lock; none where that can't be read, which is a finding of its own."""
+    with suppress(PreregError):
+        return state.head_lock.predictions if state.head_lock else {}
+    return {}
+
+
+def _status(prediction: Prediction | None, entry: LockEntry | None, order: str | None) -> Status:
+    if entry is not None and entry.withdrawal is not None:
+        return "withdrawn"
+    if prediction is None:
+        return "removed"
+    return "unregistered" if entry is None or order == Grade.UNREGISTERED else "registered"
 
 
 def _standing(state: StudyState, prediction: Prediction) -> Standing:

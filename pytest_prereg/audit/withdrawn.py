@@ -54,8 +54,13 @@ class Tombstone(msgspec.Struct, kw_only=True, frozen=True):
     @property
     def is_counted(self) -> bool:
         """Whether it counts as refuted: no withdrawal takes that back."""
-        is_measured = self.withdrawal.basis == "measured" and self.standing != "exploratory"
-        return is_measured and self.verdict is Verdict.REFUTED
+        return counts_as_refuted(self.entry, self.standing)
+
+
+def counts_as_refuted(entry: LockEntry, standing: Standing | None) -> bool:
+    """Whether what was withdrawn, with its text in the study or without, stays counted as refuted."""
+    is_measured = entry.withdrawal is not None and entry.withdrawal.basis == "measured"
+    return is_measured and standing != "exploratory" and entry.verdict == Verdict.REFUTED
 
 
 def tombstones(state: StudyState) -> list[Tombstone]:

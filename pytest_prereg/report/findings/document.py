@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from pytest_prereg.audit.audited import Status
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.records import Order, Standing
 
@@ -41,6 +42,9 @@ class Prediction(msgspec.Struct, kw_only=True, frozen=True):
     """Where a prediction stands."""
 
     id: str
+    status: Status
+    """Whether it is in the committed lock, was withdrawn there, or is gone from the study without that. What
+    is withdrawn counts no more, but as refuted if it was; its order and standing are those that it had."""
     order: Order | None
     """``None`` for one that is no longer in the study, as is its standing."""
     standing: Standing | None
@@ -96,6 +100,7 @@ def document_json(reported: Reported) -> bytes:
 def _prediction(one: Audited) -> Prediction:
     return Prediction(
         id=one.id,
+        status=one.status,
         order=cast("Order | None", one.order),
         standing=one.standing,
         base=_verdict(one.base),
