@@ -78,6 +78,7 @@ def power(
 def explain(name: str, file: Path | None) -> None:
     """Say in words why a verdict is what it is, what would have decided, and what would be p-hacking."""
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.conditions import was_refuted  # noqa: PLC0415
     from pytest_prereg.audit.series_states import series_states  # noqa: PLC0415
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
 
@@ -88,7 +89,9 @@ def explain(name: str, file: Path | None) -> None:
     for number, assessment in enumerate(assessments):
         tell(assessment.problems)
         series = {name: series_states(state, name) for name in assessment.prediction.experiments}
-        for line in _apart(explanation_lines(assessment, study, width(), series=series), number):
+        refuted = was_refuted(state, assessment.prediction)
+        lines = explanation_lines(assessment, study, width(), series=series, was_refuted=refuted)
+        for line in _apart(lines, number):
             say(line)
     if any(assessment.problems for assessment in assessments):
         raise SystemExit(EXIT_ERRORS)

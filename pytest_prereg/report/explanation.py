@@ -99,6 +99,11 @@ GUARD_HACKING = (
     "leaving out the slow repeat"
 )
 
+REFUTED_BEFORE = (
+    "what was measured refutes it, but for what was changed or set aside since: it stays decided, so that a "
+    "successor would be exploratory; measure it again as a replication: pytest --prereg --prereg-fresh"
+)
+
 _VERSIONS = 8
 """Series of a guard that are told one by one."""
 
@@ -114,6 +119,7 @@ def explanation_lines(
     width: int = 80,
     *,
     series: Mapping[str, Sequence[SeriesState]] = _NO_SERIES,
+    was_refuted: bool = False,
 ) -> list[str]:
     """Return all that there is to say of one prediction, none of the lines wider than ``width``.
 
@@ -122,9 +128,11 @@ def explanation_lines(
         study: Its study.
         width: Of the text, in characters.
         series: What became of every series of each experiment.
+        was_refuted: Whether what was measured refutes it, if nothing had been done since about what it rests
+            on: then it is decided, and a successor of it exploratory.
     """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
-    for label, text in _paragraphs(assessment, study, series):
+    for label, text in _paragraphs(assessment, study, series, was_refuted=was_refuted):
         for line in wrapped(text, width - _LABEL):
             lines.append(f"{padded(label, _LABEL)}{line}")
             label = ""  # noqa: PLW2901 - it stands before the first line alone
@@ -143,7 +151,7 @@ def _title(assessment: Assessment) -> str:
 
 
 def _paragraphs(
-    assessment: Assessment, study: Study, series: Mapping[str, Sequence[SeriesState]]
+    assessment: Assessment, study: Study, series: Mapping[str, Sequence[SeriesState]], *, was_refuted: bool
 ) -> Iterator[tuple[str, str]]:
     prediction, judgement = assessment.prediction, assessment.judgement
     yield "claim", prediction.claim
@@ -175,7 +183,7 @@ def _paragraphs(
         yield "cost", _cost(assessment.account)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
         yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
-    yield from _ways_on(assessment, judgement, study)
+    yield from _ways_on(assessment, judgement, study, was_refuted=was_refuted)
 
 
 def _numbers(assessment: Assessment, found: Judgement | Alternative) -> str:
@@ -278,7 +286,9 @@ def _short(digest: str | None) -> str:
     return (digest or "unknown").removeprefix("sha256:")[:8]
 
 
-def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iterator[tuple[str, str]]:
+def _ways_on(
+    assessment: Assessment, judgement: Judgement, study: Study, *, was_refuted: bool
+) -> Iterator[tuple[str, str]]:
     if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
         yield "more", _more(assessment, judgement, study)
     if assessment.prediction.table.kind == "guard":
@@ -286,6 +296,8 @@ def _ways_on(assessment: Assessment, judgement: Judgement, study: Study) -> Iter
             "now",
             "it is judged anew for the next version of its subject; a replication tells nothing of that",
         )
+    elif judgement.verdict is Verdict.INCONCLUSIVE and was_refuted:
+        yield "now", REFUTED_BEFORE
     elif judgement.verdict is Verdict.INCONCLUSIVE:
         yield "now", _successor(assessment, judgement, study)
     else:

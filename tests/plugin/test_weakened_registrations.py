@@ -270,6 +270,20 @@ def test_the_opposite_of_what_was_withdrawn_is_told(both: Project, stays: bool):
     assert '"below-two", which was withdrawn, ask the same' in one.message
 
 
+@pytest.mark.parametrize("name", ["above-three", "below-two"])
+def test_a_pair_that_was_acknowledged_stays_so_whichever_is_withdrawn(both: Project, name: str):
+    both.done("acknowledge", "PR214", "above-three", "--reason", "Both were expected of somebody.")
+    both.commit("Acknowledge")
+    (before,) = found(both)
+    both.done("withdraw", name, "--reason", "It is not needed.")
+    both.commit("Withdraw")
+    (one,) = found(both)
+    assert (one.id, one.about, one.acknowledged) == (before.id, before.about, before.acknowledged)
+    assert one.acknowledged == "Both were expected of somebody."
+    assert f'"{name}", which was withdrawn,' in one.message
+    assert "PR152" not in both.done("audit", "--format", "json")
+
+
 def test_the_opposite_of_what_was_taken_out_is_told(project: Project):
     project.write("predictions.toml", STUDY.partition("[predictions")[0] + ABOVE)
     (project.path / "predictions.lock").unlink()

@@ -50,14 +50,15 @@ def contradicting(state: StudyState) -> Iterator[Finding]:
         else:
             how[one.id] = one.how
             given_up.append(revision)
-    for left, right, clash in clashes([*_standing(state), *given_up]):
-        if left.prediction.id not in how:
-            yield _finding(state, left, right, clash, how)
+    for one, other, clash in clashes([*_standing(state), *given_up]):
+        first, second = (one, other) if one.prediction.id < other.prediction.id else (other, one)
+        if not {one.prediction.id, other.prediction.id} <= how.keys():
+            yield _finding(state, first, second, clash, how)
 
 
 def _standing(state: StudyState) -> Iterator[Revision]:
-    """Yield what is registered and not given up, by id: an acknowledgement names the first of a pair."""
-    for name, prediction in sorted(state.study.predictions.items()):
+    """Yield what is registered and not given up."""
+    for name, prediction in state.study.predictions.items():
         if state.entry(prediction) is not None and not state.is_withdrawn(name):
             yield Revision(study=state.study, prediction=prediction)
 
@@ -85,20 +86,22 @@ def _revision(state: StudyState, one: _Given) -> Revision | NoRevision:
 
 
 def _finding(
-    state: StudyState, left: Revision, right: Revision, clash: Clash, given_up: dict[str, str]
+    state: StudyState, one: Revision, other: Revision, clash: Clash, given_up: dict[str, str]
 ) -> Finding:
-    name, other = left.prediction.id, right.prediction.id
-    pair = (f"{one.prediction.id} {_digest(one)}" for one in (left, right))
-    whose = f"{quoted(other)}, which {given_up[other]}," if other in given_up else quoted(other)
+    """Return what is told of a pair, by id: an acknowledgement names it so, whichever is given up later."""
+    names = (one.prediction.id, other.prediction.id)
+    pair = [
+        f"{quoted(name)}, which {given_up[name]}," if name in given_up else quoted(name) for name in names
+    ]
     return told(
         state,
         "PR214",
-        name,
+        names[0],
         Level.REVIEW,
-        f"{quoted(name)} and {whose} ask the same, and {SAYING[clash]}",
-        about=", ".join(pair),
+        f"{' and '.join(pair)} ask the same, and {SAYING[clash]}",
+        about=", ".join(f"{each.prediction.id} {_digest(each)}" for each in (one, other)),
         advice="Say which of them was expected, and what the other one is for: "
-        f"{acknowledging('PR214', name)}",
+        f"{acknowledging('PR214', names[0])}",
     )
 
 
