@@ -57,7 +57,8 @@ RULES = {
     "PR209": Rule(
         "a registration was changed so that it is easier to support, harder to refute, or asks another "
         "question",
-        "nothing brings back what was promised; look at it, and acknowledge it",
+        "a review: look at it, and acknowledge it; an error can't be acknowledged: restore what was "
+        "registered, or withdraw it",
         "made easier to meet",
     ),
     "PR210": Rule(
