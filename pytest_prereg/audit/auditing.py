@@ -131,7 +131,7 @@ def _audited(state: StudyState) -> Iterable[Audited]:
             standing=standings.get(name),
             base=_recorded(before.get(name)),
             head=_recorded(entry),
-            withdrawal=withdrawal and sound(withdrawal.reason),
+            withdrawal=sound(withdrawal.reason) if withdrawal else None,
             is_counted=entry is not None and counts_as_refuted(entry, standings.get(name)),
             claim=sound(prediction.claim) if prediction else "",
         )

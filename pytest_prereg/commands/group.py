@@ -101,15 +101,26 @@ def load(file: Path | None) -> Study:
         UsageError: PR100, if there is none, or more than one.
         StudyError: Everything that is wrong with it.
     """
-    from pytest_prereg.registry.load import find_studies, load_study  # noqa: PLC0415
+    from pytest_prereg.registry.load import load_study  # noqa: PLC0415
+
+    return load_study(study_file(file))
+
+
+def study_file(file: Path | None) -> Path:
+    """Return the prediction file that was named, or the one of the current folder.
+
+    Raises:
+        UsageError: PR100, if there is none, or more than one.
+    """
+    from pytest_prereg.registry.load import find_studies  # noqa: PLC0415
 
     folder = Path() if file is None else file
     if file is not None and not file.is_dir():
-        return load_study(file)
+        return file
     found = find_studies(folder)
     if len(found) != 1:
         raise UsageError(_not_one(found, folder))
-    return load_study(found[0])
+    return found[0]
 
 
 def _not_one(found: Sequence[Path], folder: Path) -> Problem:

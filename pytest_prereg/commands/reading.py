@@ -16,14 +16,18 @@ from pytest_prereg.commands.group import (
     predictions_of,
     roots_option,
     say,
+    study_file,
     study_option,
     tell,
     width,
 )
+from pytest_prereg.errors import PreregError, Problem, UsageError
 from pytest_prereg.report.findings.rendering import FORMATS, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pytest_prereg.report.findings.reported import Reported
 
 
 _positive = click.FloatRange(min=0, min_open=True)
@@ -147,7 +151,12 @@ def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
     show_default=True,
     help="How to say it.",
 )
-@click.option("--all", "every", is_flag=True, help="Show each notice by itself; in a terminal alone.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Show each notice, and each prediction, by itself: in a terminal and in Markdown.",
+)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 @roots_option
 @study_option
@@ -156,25 +165,50 @@ def audit(*, form: Format, every: bool, output: Path | None, roots: Path | None,
 
     Nothing is run or changed. Exit status: 0 fine, 1 errors or open reviews, 4 it could not be told.
     """
-    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
-    from pytest_prereg.audit.auditing import audit_study  # noqa: PLC0415
     from pytest_prereg.report.columns import can_draw  # noqa: PLC0415
     from pytest_prereg.report.findings.rendering import rendered  # noqa: PLC0415
-    from pytest_prereg.report.findings.reported import reported_audit  # noqa: PLC0415
     from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
 
-    state = StudyState(load(file))
-    state.anchor_roots = roots
-    found = reported_audit(audit_study(state), state)
+    found = _audit(study_file(file), roots)
     unicode = output is not None or can_draw(sys.stdout.encoding)
     text = rendered(found, form, width=width(), every=every, unicode=unicode)
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_bytes(text)
+        _write(output, text)
         say(result(found))
     if found.exit:
         raise SystemExit(found.exit)
+
+
+def _audit(path: Path, roots: Path | None) -> Reported:
+    """Audit a study; one that can't be loaded is a report, too, of why."""
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.auditing import audit_study  # noqa: PLC0415
+    from pytest_prereg.report.findings.reported import reported_audit, reported_refusal  # noqa: PLC0415
+
+    try:
+        state = StudyState(load(path))
+        state.anchor_roots = roots
+        return reported_audit(audit_study(state), state)
+    except PreregError as error:
+        return reported_refusal(error, path)
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Write a report to a file.
+
+    Raises:
+        UsageError: It can't be written (PR108).
+    """
+    from pytest_prereg.registry.toml import shown  # noqa: PLC0415
+
+    try:
+        path.write_bytes(text)
+    except OSError as error:
+        message = f"the report can't be written: {error.strerror}"
+        advice = "Name a file in a folder that is there: --output FILE"
+        raise UsageError(Problem(code="PR108", path=shown(path), message=message, advice=advice)) from error
 
 
 @main.command(short_help="Say why what an audit found may stand.")

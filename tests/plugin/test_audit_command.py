@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from audited_study import CLAIM, STUDY, new_study
 
 FORMATS = ("terminal", "markdown", "github", "gitlab", "sarif", "json")
 BROKEN = """
@@ -91,13 +92,51 @@ def test_one_prediction_that_can_not_be_judged_hides_nothing_else(at_stage):
     assert len(audited(project)["predictions"]) == 5
 
 
-def test_a_study_that_can_not_be_loaded_is_a_list_of_errors(at_stage):
+def test_a_study_that_can_not_be_loaded_is_a_report_of_errors(at_stage):
     project = at_stage("registered")
     project.edit("predictions.toml", 'quantity = "wall"', 'quantity = "wal"')
+    document = audited(project)
+    assert [(one["code"], one["level"], one["line"]) for one in document["findings"]] == [
+        ("PR007", "error", line) for line in (15, 23, 30, 37)
+    ]
+    assert (document["predictions"], document["exit"]) == ([], 1)
     result = project.prereg("audit")
-    assert result.exit_code == 1
-    assert result.stderr.count("PR007") == 4
-    assert result.stdout == ""
+    assert "ERROR   PR007  predictions.toml:15" in result.stdout
+    assert "no prediction was looked at" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("predictions.toml", "[study\n", "PR001"),
+        ("predictions.lock", "version = 1\n<<<<<<< ours\n", "PR010"),
+        ("predictions.lock", "nothing that is known", "PR011"),
+    ],
+)
+def test_every_format_tells_what_can_not_be_read_and_is_written(at_stage, name, text, code):
+    project = at_stage("registered")
+    project.write(name, text)
+    for form in FORMATS:
+        result = project.prereg("audit", "--format", form, "--output", "out.txt")
+        assert result.exit_code == 1
+        assert result.stdout.splitlines()[-1].startswith("audit: 1 error (exit 1: to be mended)")
+        said = (project.path / "out.txt").read_text()
+        assert code in said
+        assert name in said
+        (project.path / "out.txt").unlink()
+
+
+def test_a_lock_at_head_that_can_not_be_read_hides_nothing_else(at_stage):
+    project = at_stage("recorded")
+    good = (project.path / "predictions.lock").read_bytes()
+    project.write("predictions.lock", "nothing that is known")
+    project.commit("Break the lock")
+    (project.path / "predictions.lock").write_bytes(good)
+    document = audited(project)
+    assert document["exit"] == 1
+    assert len(document["predictions"]) == 4
+    assert {"PR011", "PR214"} <= {one["code"] for one in document["findings"]}
 
 
 @pytest.mark.parametrize("arguments", [("--format", "html"), ("--study", ".."), ("--al",)])
@@ -118,11 +157,43 @@ def test_a_file_gets_all_of_it_and_the_terminal_what_it_amounts_to(at_stage):
     project = at_stage("recorded")
     result = project.prereg("audit", "--format", "sarif", "--output", "audit.sarif")
     assert result.exit_code == 1
-    assert result.output == "audit: 2 open reviews (exit 1: to be mended or acknowledged)\n"
+    assert result.output == "audit: 2 open reviews (exit 1: to be acknowledged)\n"
     log = json.loads((project.path / "audit.sarif").read_bytes())
     place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "predictions.toml"
-    assert project.prereg("audit", "--output", "no/such/folder").exit_code == 1
+
+
+def test_a_file_that_can_not_be_written_is_refused_by_a_code(at_stage):
+    result = at_stage("recorded").prereg("audit", "--output", "no/such/folder")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("no/such/folder: PR108: the report can't be written: No such file")
+
+
+def test_what_is_withdrawn_is_counted_by_itself_with_its_text_or_without(tmp_path):
+    project = new_study(
+        tmp_path / "study", text=STUDY.replace("<= 2 s", "<= 0.5 s").replace(">= 3 s", ">= 0.7 s")
+    )
+    project.register()
+    project.take_in()
+    project.record()
+    project.done("withdraw", CLAIM, "--reason", "it was a bad question")
+    withdrawn = project.keep("Withdraw")
+    project.write(
+        "predictions.toml", project.path.joinpath("predictions.toml").read_text().partition("[predictions")[0]
+    )
+    for _ in range(2):
+        lines = project.prereg("audit").output.splitlines()
+        assert "1 prediction: 1 withdrawn, counted as refuted" in lines
+        assert "  below-two  withdrawn (counted as refuted): it was a bad question" in lines
+        audit = project.audit()
+        assert audit.content["predictions"][0]["status"] == "withdrawn"
+        (notice,) = (one for one in audit.findings if one["code"] == "PR203")
+        assert notice["message"] == (
+            f'"below-two" was withdrawn in {withdrawn[:8]}: it was a bad question; counted as refuted'
+        )
+        assert (notice["level"], notice["commit"]) == ("notice", withdrawn)
+        assert notice["about"].startswith("withdrawn ")
+        project.git("checkout", "HEAD", "--", "predictions.toml")
 
 
 def test_machines_get_paths_from_the_root_and_people_from_where_they_are(at_stage):

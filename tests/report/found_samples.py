@@ -83,12 +83,15 @@ UNPROVEN = (
 )
 
 
-def prediction(name: str, order: str | None = "registered", verdict: str | None = "supported") -> Audited:
+def prediction(
+    name: str, order: str | None = "registered", verdict: str | None = "supported", **keys
+) -> Audited:
     recorded = verdict and Recorded(
         verdict=verdict, estimate=0.5, interval=(0.4, float("inf")), unit="s", n=7, series=1
     )
     standing = order and ("confirmatory" if order in ("registered", "witnessed") else "exploratory")
-    return Audited(id=name, order=order, standing=standing, base=recorded, head=recorded)
+    given = {"status": "registered" if order else "removed", "base": recorded, "head": recorded}
+    return Audited(**{"id": name, "order": order, "standing": standing} | given | keys)
 
 
 def reported(*findings: Finding, predictions=(), unproven=UNPROVEN, root=None, **keys) -> Reported:
@@ -99,6 +102,7 @@ def reported(*findings: Finding, predictions=(), unproven=UNPROVEN, root=None, *
         "subject": "reward-latency at cdff1b98",
         "file": Path("predictions.toml"),
         "root": root,
+        "compared": "HEAD",
         "predictions": predictions or (prediction("quick-win"), prediction("late", "after-evidence", None)),
         "findings": tuple(sorted(findings, key=by_weight)),
         "unproven": tuple(unproven),

@@ -27,7 +27,7 @@ def test_the_shipped_schema_is_current():
 def test_a_document_has_these_keys_and_no_others():
     made = document(*EVERY)
     assert list(made) == ["version", "predictions", "findings", "unproven", "exit"]
-    assert list(made["predictions"][0]) == ["id", "order", "standing", "base", "head"]
+    assert list(made["predictions"][0]) == ["id", "status", "order", "standing", "base", "head"]
     assert list(made["predictions"][0]["head"]) == [
         "verdict",
         "reason",
@@ -65,6 +65,16 @@ def test_what_somebody_wrote_into_a_lock_by_hand_is_shown_all_the_same():
     assert (
         document(predictions=(prediction("a", verdict="great"),))["predictions"][0]["head"]["verdict"]
         == "great"
+    )
+
+
+def test_what_was_withdrawn_says_so_beside_the_standing_that_it_had():
+    gone = prediction("a", verdict="refuted", status="withdrawn", withdrawal="a typo", is_counted=True)
+    (stands,) = document(predictions=(gone,))["predictions"]
+    assert (stands["status"], stands["standing"], stands["head"]["verdict"]) == (
+        "withdrawn",
+        "confirmatory",
+        "refuted",
     )
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 
 import pytest
-from found_samples import EVERY, HOSTILE, finding, reported
+from found_samples import EVERY, HOSTILE, finding, prediction, registered, reported
 from markdown_it import MarkdownIt
 
+from pytest_prereg.audit.audited import Recorded
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.findings.harmless import advice_parts, code, markdown
 from pytest_prereg.report.findings.markdown import markdown_text
 
 RENDER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
+
+
+def rows_of(page, number):
+    """The cells of a table of the page, as text."""
+    body = page.split("<tbody>")[number + 1].split("</tbody>")[0]
+    return [re.sub("<.*?>", "", row).split("\n")[1:-2] for row in body.split("<tr>")[1:]]
 
 
 def html(*findings, **keys):
@@ -21,8 +28,7 @@ def html(*findings, **keys):
 
 def test_every_finding_is_a_row_with_its_sign_and_its_place():
     page = html(*EVERY)
-    assert page.count("<table>") == 1
-    rows = [re.sub("<.*?>", "", row).split("\n")[1:-1] for row in page.split("<tr>")[2:]]
+    rows = rows_of(page, 0)
     assert [row[:3] for row in rows] == [
         ["⛔ error", "PR207", "barrier"],
         ["❔ can't tell", "PR212", "quick-win"],
@@ -42,6 +48,48 @@ def test_what_to_do_is_a_list_with_commands_to_copy():
     assert page.count("<li><code>") == 3
 
 
+def test_every_prediction_is_a_row_with_its_verdict_and_those_first_that_are_not_plain():
+    changed = Recorded(verdict="refuted", estimate=2.5, interval=(2.2, 2.8), unit="s", n=7, series=1)
+    several = (
+        prediction("a"),
+        prediction("b", base=changed),
+        prediction("c", "after-evidence", None),
+        prediction("d", None),
+    )
+    assert rows_of(html(predictions=several), 0) == [
+        [
+            "b",
+            "confirmatory: registered",
+            "supported, 0.50 [0.40, ..] s, n 7",
+            "refuted, 2.50 [2.20, 2.80] s, n 7",
+            "",
+        ],
+        ["c", "exploratory: after-evidence", "nothing", "the same", ""],
+        ["d", "no longer in the study", "supported, 0.50 [0.40, ..] s, n 7", "the same", ""],
+        ["a", "confirmatory: registered", "supported, 0.50 [0.40, ..] s, n 7", "the same", ""],
+    ]
+
+
+def test_what_is_claimed_is_told_of_those_about_which_something_was_found():
+    several = (prediction("a", claim="It | <b>is</b> so."), prediction("b", claim="And so is this."))
+    page = html(finding(name="a"), *registered(1), predictions=several)
+    assert [row[-1] for row in rows_of(page, 1)] == ["It | &lt;b&gt;is&lt;/b&gt; so.", ""]
+
+
+def test_many_predictions_are_folded_unless_all_are_asked_for():
+    many = reported(predictions=tuple(prediction(f"p{number}") for number in range(21)))
+    assert "<details><summary>21 predictions</summary>" in markdown_text(many)
+    assert "21 predictions</summary>" not in markdown_text(many, every=True)
+
+
+def test_all_that_was_found_is_shown_where_all_is_asked_for():
+    many = reported(*registered(300), *(finding("PR206", f"g{number}", Level.NOTICE) for number in range(9)))
+    assert "| `g8` |" not in markdown_text(many)
+    text = markdown_text(many, every=True)
+    assert text.count("| PR206 |") == 9
+    assert text.count("| PR201 |") == 300
+
+
 def test_what_can_not_be_proven_is_folded():
     page = html()
     start, end = page.index("<details><summary>What can't be proven"), page.index("</details>")
@@ -51,12 +99,13 @@ def test_what_can_not_be_proven_is_folded():
 def test_nothing_that_others_wrote_becomes_markup():
     hostile = finding("PR208", level=Level.REVIEW, message=HOSTILE, path="a|b `c`<i>.toml", advice=HOSTILE)
     seen = finding("PR205", level=Level.REVIEW, acknowledged=HOSTILE)
-    page = html(hostile, seen, unproven=[HOSTILE])
+    buried = prediction(hostile.id, verdict=HOSTILE, status="withdrawn", withdrawal=HOSTILE, claim=HOSTILE)
+    page = html(hostile, seen, unproven=[HOSTILE], predictions=(buried,))
     assert set(re.findall(r"<(\w+)", page)) == {
         *("h2", "p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em"),
         *("details", "summary"),
     }
-    assert all(row.count("<td>") == 5 for row in page.split("<tr>")[2:])
+    assert {row.count("<td>") for row in page.split("<tr>")} == {0, 4, 5}
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<code>a|b `c`&lt;i&gt;.toml:14</code>" in page
 

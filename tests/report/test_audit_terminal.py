@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from found_samples import EVERY, HOSTILE, finding, prediction, registered, reported
+from found_samples import COMMIT, EVERY, HOSTILE, finding, prediction, registered, reported
 
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.columns import width_of
@@ -28,7 +28,7 @@ def test_the_worst_comes_first_and_the_last_lines_say_what_it_amounts_to():
         "notice  PR206 ",
     ]
     assert " ".join(lines[-3:-1]) == (
-        "audit: 1 error, 1 could not be told, 1 open review (exit 1: to be mended or acknowledged)"
+        "audit: 1 error, 1 could not be told, 1 open review (exit 1: to be mended and acknowledged)"
     )
     assert lines[-1] == "next:  git checkout HEAD -- experiments/evidence/barrier"
 
@@ -120,6 +120,71 @@ def test_how_many_are_confirmatory_is_told_by_grade():
         "1 no longer in the study"
     ) in said
     assert "6 recorded verdicts: 2 refuted, 4 supported" in said
+
+
+def test_a_withdrawn_prediction_is_no_confirmatory_one():
+    several = (
+        prediction("a"),
+        prediction("b", verdict="refuted", status="withdrawn", withdrawal="a typo", is_counted=True),
+    )
+    lines = terminal_lines(reported(predictions=several))
+    assert "2 predictions: 1 confirmatory (1 registered) · 1 withdrawn, counted as refuted" in lines
+    start = lines.index("not plainly registered:")
+    assert lines[start + 1 : start + 4] == [
+        "  b  withdrawn (counted as refuted): a typo",
+        "        recorded: refuted, 0.50 [0.40, ..] s, n 7",
+        "",
+    ]
+    supported = prediction("c", status="withdrawn", withdrawal="a slip")
+    said = " ".join(text(predictions=(*several, supported)).split())
+    assert "1 confirmatory (1 registered) · 2 withdrawn, 1 of them counted as refuted" in said
+    assert "2 recorded verdicts: 1 refuted, 1 supported" in said
+
+
+def test_only_what_is_not_plain_is_listed_and_what_head_has_where_that_is_otherwise():
+    several = (prediction("a"), prediction("b", base=None), prediction("c", "simultaneous", None))
+    lines = terminal_lines(reported(predictions=several))
+    start = lines.index("not plainly registered:")
+    assert lines[start + 1 : start + 5] == [
+        "  b  confirmatory: registered",
+        "        recorded: supported, 0.50 [0.40, ..] s, n 7; at HEAD: nothing",
+        "  c  exploratory: simultaneous",
+        "",
+    ]
+    assert "  a  confirmatory: registered" in terminal_lines(reported(predictions=several), every=True)
+    assert "not plainly registered:" not in terminal_lines(reported(predictions=several[:1]))
+
+
+def test_without_a_commit_there_is_nothing_to_differ_from():
+    assert "at HEAD" not in text(predictions=(prediction("b", base=None),), compared=None)
+
+
+@pytest.mark.parametrize(
+    ("findings", "meaning"),
+    [
+        ([finding()], "audit: 1 error (exit 1: to be mended)"),
+        ([finding(level=Level.REVIEW)], "audit: 1 open review (exit 1: to be acknowledged)"),
+    ],
+)
+def test_nobody_is_told_to_acknowledge_an_error(findings, meaning):
+    assert meaning in text(*findings).splitlines()
+
+
+def test_a_reason_of_the_lock_itself_is_told_once():
+    keys = {"level": Level.REVIEW, "acknowledged": "amended: a typo"}
+    said = text(finding("PR202", message="it was amended after the data: a typo", **keys))
+    assert (said.count("a typo"), said.count("amended: ")) == (1, 0)
+    assert "acknowledged, as it was amended: a typo" in text(finding("PR209", **keys))
+
+
+def test_registrations_of_one_commit_are_told_with_it():
+    of_one = [
+        finding("PR201", f"p{number}", Level.NOTICE, message=f'"p{number}" was registered in {COMMIT[:8]}')
+        for number in range(4)
+    ]
+    assert f"notice  PR201  4 registered in {COMMIT[:8]}: p0, p1, p2, p3 (--all)" in text(*of_one)
+    other = finding("PR201", "q", Level.NOTICE, message='"q" was registered in 01234567', commit="01234567")
+    assert "notice  PR201  5 registered: " in text(*of_one, other)
 
 
 def test_what_can_not_be_proven_is_always_said():

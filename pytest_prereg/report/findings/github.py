@@ -15,6 +15,7 @@ from pytest_prereg.report.findings.identity import place_in_repository
 from pytest_prereg.report.findings.summing_up import (
     Group,
     Mark,
+    acknowledged_text,
     advised,
     folded_text,
     grouped,
@@ -72,7 +73,7 @@ def _message(group: Group) -> Iterable[str]:
     finding = group.first
     yield plain(finding.message)
     if finding.acknowledged is not None:
-        yield f"acknowledged: {plain(finding.acknowledged)}"
+        yield plain(acknowledged_text(finding))
         return
     yield from (plain(f"{words} {command}".strip()) for words, command in advised(finding))
 

@@ -8,7 +8,12 @@ import msgspec
 
 from pytest_prereg.report.findings.harmless import plain
 from pytest_prereg.report.findings.identity import fingerprints, place_in_repository
-from pytest_prereg.report.findings.summing_up import Mark, mark_of, without_registrations
+from pytest_prereg.report.findings.summing_up import (
+    Mark,
+    acknowledged_text,
+    mark_of,
+    without_registrations,
+)
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.finding import Finding
@@ -33,7 +38,7 @@ def gitlab_json(reported: Reported) -> bytes:
 
 def _issue(reported: Reported, finding: Finding, fingerprint: str) -> dict[str, Any]:
     path, line = place_in_repository(reported, finding)
-    seen = f" (acknowledged: {finding.acknowledged})" if finding.acknowledged is not None else ""
+    seen = f" ({acknowledged_text(finding)})" if finding.acknowledged is not None else ""
     whose = f"{finding.id}: " if finding.id not in finding.message else ""
     return {
         "description": plain(f"{whose}{finding.message}{seen}"),

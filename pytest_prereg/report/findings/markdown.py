@@ -6,21 +6,29 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.report.columns import cut
 from pytest_prereg.report.findings.harmless import code, markdown
+from pytest_prereg.report.findings.stands import (
+    in_order_of_interest,
+    is_changed,
+    recorded_text,
+    standings,
+    stands_text,
+)
 from pytest_prereg.report.findings.summing_up import (
     Group,
     Mark,
+    acknowledged_text,
     advised,
     counted,
     folded_text,
     grouped,
     mark_of,
     result,
-    standings,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytest_prereg.audit.audited import Audited
     from pytest_prereg.report.findings.reported import Reported
 
 _SIGNS = {
@@ -32,32 +40,42 @@ _SIGNS = {
 }
 _LONGEST = 1000
 """Characters of a message."""
-_ROOM = 40_000, 15_000
-"""Characters for the table and for what to do: a comment of GitHub has at most 65,536."""
+_ROOM = 26_000, 14_000, 14_000
+"""Characters for findings, predictions and what to do: a comment of GitHub has at most 65,536."""
+_OPEN = 20
+"""Most predictions that are not folded."""
+_REGISTERED = "PR201"
+_CLAIM = 200
 _SHORT = 8
 
 
-def markdown_text(reported: Reported) -> str:
-    """Return what a person who looks at a pull request should see, as one text."""
+def markdown_text(reported: Reported, *, every: bool = False) -> str:
+    """Return what a person who looks at a pull request should see, as one text.
+
+    Args:
+        reported: What was found.
+        every: Show all of it, each notice by itself, even if it is longer than a comment of GitHub may be.
+    """
     lines = [
         f"## Pre-registered predictions: {reported.command} of {markdown(reported.subject)}",
         "",
         f"**{markdown(result(reported))}**",
         "",
         *(f"- {markdown(line)}" for line in (counted(reported.findings), *standings(reported))),
-        *_table(reported),
-        *_to_do(reported),
+        *_table(reported, every=every),
+        *_to_do(reported, every=every),
+        *_predictions(reported, every=every),
         *_unproven(reported),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(reported: Reported) -> Iterator[str]:
+def _table(reported: Reported, *, every: bool) -> Iterator[str]:
     if not reported.findings:
         return
     yield from ("", "| | code | prediction | what | where |", "|---|---|---|---|---|")
-    rows = [_row(group) for group in grouped(reported.findings)]
-    shown = _fitting(rows, _ROOM[0])
+    rows = [_row(group) for group in grouped(reported.findings, every=every)]
+    shown = rows if every else _fitting(rows, _ROOM[0])
     yield from shown
     if len(shown) < len(rows):
         yield f"| | | | and {len(rows) - len(shown)} more | |"
@@ -73,7 +91,8 @@ def _row(group: Group) -> str:
     where = ", ".join(_cell(part) for part in (path, commit) if part)
     what = markdown(cut(finding.message, _LONGEST))
     if finding.acknowledged is not None:
-        what += f" *Acknowledged:* {markdown(cut(finding.acknowledged, _LONGEST))}"
+        words, _, reason = acknowledged_text(finding).partition(" ")
+        what += f" *{markdown(words.capitalize())}* {markdown(cut(reason, _LONGEST))}"
     return f"| {sign} | {finding.code} | {_cell(finding.id)} | {what} | {where} |"
 
 
@@ -81,10 +100,10 @@ def _cell(text: str) -> str:
     return code(text).replace("|", "\\|")
 
 
-def _to_do(reported: Reported) -> Iterator[str]:
+def _to_do(reported: Reported, *, every: bool) -> Iterator[str]:
     items = [_item(group) for group in grouped(one for one in reported.findings if one.fails)]
     if items:
-        shown = _fitting(items, _ROOM[1])
+        shown = items if every else _fitting(items, _ROOM[2])
         yield from ("", "**What to do**", "", *shown)
         if len(shown) < len(items):
             yield f"- and {len(items) - len(shown)} more"
@@ -95,6 +114,41 @@ def _item(group: Group) -> str:
     parts = (f"{markdown(words)} {code(command)}".strip() for words, command in advised(finding))
     name = f"{code(finding.id)} ({finding.code})" if finding.id else finding.code
     return f"- {name}: {' '.join(parts) or markdown(finding.message)}"
+
+
+def _predictions(reported: Reported, *, every: bool) -> Iterator[str]:
+    """Yield a table of all predictions, those first of which there is more to say; folded if it is long."""
+    several = in_order_of_interest(reported)
+    if not several:
+        return
+    told = {one.id for one in reported.findings if one.code != _REGISTERED}
+    base = f" at {reported.compared} |" if any(is_changed(one, reported.compared) for one in several) else ""
+    rows = [_stands(reported, one, told, has_base=bool(base)) for one in several]
+    shown = rows if every else _fitting(rows, _ROOM[1])
+    is_folded = not every and len(rows) > _OPEN
+    yield from ("", f"<details><summary>{len(rows)} predictions</summary>") if is_folded else ()
+    yield from (
+        "",
+        f"| prediction | stands | recorded |{base} claim |",
+        f"|---|---|---|{'---|' if base else ''}---|",
+    )
+    yield from shown
+    if len(shown) < len(rows):
+        yield f"| and {len(rows) - len(shown)} more | | |{' |' if base else ''} |"
+    yield from ("", "</details>") if is_folded else ()
+
+
+def _stands(reported: Reported, one: Audited, told: set[str], *, has_base: bool) -> str:
+    """Return a row; in what words it claims it is told where something was found about it."""
+    base = recorded_text(one.base) if is_changed(one, reported.compared) else "the same"
+    cells = [
+        _cell(one.id),
+        markdown(cut(stands_text(one), _LONGEST)),
+        markdown(recorded_text(one.head)),
+        *([markdown(base)] if has_base else []),
+        markdown(cut(one.claim, _CLAIM)) if one.id in told else "",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:

@@ -20,7 +20,7 @@ def rendered(
         reported: What was found.
         form: The format.
         width: Of the terminal, in cells; only for it.
-        every: Show each notice, where the terminal else takes those of one code together.
+        every: Show each notice, where terminal and Markdown else take those of one code together.
         unicode: Whether the terminal shows more than ASCII; all else is UTF-8.
     """
     match form:
@@ -31,7 +31,7 @@ def rendered(
         case "markdown":
             from pytest_prereg.report.findings.markdown import markdown_text  # noqa: PLC0415
 
-            return markdown_text(reported).encode()
+            return markdown_text(reported, every=every).encode()
         case "github":
             from pytest_prereg.report.findings.github import github_lines  # noqa: PLC0415
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_prereg.audit.audited import Audited
-from pytest_prereg.audit.finding import Finding
+from pytest_prereg.audit.auditing import FAILED, UNTOLD
+from pytest_prereg.audit.finding import Finding, Level, sound
+from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.past import Past
+from pytest_prereg.errors import HistoryError, PreregError
+from pytest_prereg.evidence.naming import shown
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.auditing import Audit
+    from pytest_prereg.errors import Problem
 
 
 class Reported(msgspec.Struct, kw_only=True, frozen=True):
@@ -31,6 +38,10 @@ class Reported(msgspec.Struct, kw_only=True, frozen=True):
     predictions: tuple[Audited, ...]
     findings: tuple[Finding, ...]
     """The weightiest first."""
+    compared: str | None = None
+    """What the predictions' ``base`` is: ``HEAD`` for an audit; ``None`` without anything to compare."""
+    is_loaded: bool = True
+    """Whether the study and its lock could be read; else there are no predictions."""
     unproven: tuple[str, ...] = ()
     exit: int
     """0 fine, 1 errors or open reviews, 4 it could not be told."""
@@ -38,15 +49,55 @@ class Reported(msgspec.Struct, kw_only=True, frozen=True):
 
 def reported_audit(audit: Audit, state: StudyState) -> Reported:
     """Return what is shown of the audit of a study."""
-    head = getattr(state.past, "head", None)
+    head = state.past.head if isinstance(state.past, Past) else None
     return Reported(
         command="audit",
         study=audit.study,
         subject=f"{audit.study} at {head[:8]}" if head else audit.study,
         file=state.study.path,
         root=state.repository.root if state.repository else None,
+        compared="HEAD" if head else None,
         predictions=audit.predictions,
         findings=audit.findings,
         unproven=audit.unproven,
         exit=audit.exit,
+    )
+
+
+def reported_refusal(error: PreregError, file: Path, command: str = "audit") -> Reported:
+    """Return what is shown where a study or its lock can't be read at all: why, each problem as an error.
+
+    Whoever collects reports gets one all the same, in the format and the file that were asked for.
+    """
+    untold = isinstance(error, HistoryError)
+    return Reported(
+        command=command,
+        study=file.stem,
+        subject=sound(shown(file)),
+        file=file,
+        root=_root(file.absolute().parent),
+        predictions=(),
+        findings=tuple(_refused(one, untold=untold) for one in error.problems),
+        is_loaded=False,
+        exit=UNTOLD if untold else FAILED,
+    )
+
+
+def _root(folder: Path) -> Path | None:
+    with suppress(PreregError):
+        repository = Repository.find(folder)
+        return repository.root if repository else None
+    return None
+
+
+def _refused(problem: Problem, *, untold: bool) -> Finding:
+    return Finding(
+        code=problem.code,
+        id="",
+        level=Level.ERROR,
+        message=sound(problem.message),
+        path=problem.path and sound(shown(Path(problem.path))),
+        line=problem.line,
+        advice=problem.advice and sound(problem.advice),
+        untold=untold,
     )

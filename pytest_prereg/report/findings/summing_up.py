@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.findings.telling import acknowledging
+from pytest_prereg.audit.findings.telling import acknowledging, in_commit
 from pytest_prereg.report.findings.harmless import advice_parts
 from pytest_prereg.report.findings.rules import rule_of
 
@@ -23,6 +24,9 @@ _APART = 3
 _NAMED = 8
 """Most ids that are listed."""
 _REGISTERED = "PR201"
+_UNCOMMITTED = "PR102"
+_OWN = re.compile(r"(?P<what>amended|excluded|voided): ")
+"""What an entry of the lock that is its own acknowledgement begins with."""
 MAY_STAND = "If it may stand, say why:"
 
 
@@ -103,7 +107,17 @@ def folded_text(group: Group) -> str:
     names = list(dict.fromkeys(one.id for one in in_order if one.id))
     shown = ", ".join(names) if len(names) <= _NAMED else ", ".join(names[: _NAMED - 1])
     more = f" and {len(names) - _NAMED + 1} more" if len(names) > _NAMED else ""
-    return f"{len(group.findings)} {rule_of(group.first.code).folded}" + (f": {shown}{more}" if names else "")
+    return f"{len(group.findings)} {rule_of(group.first.code).folded}{_where(group)}" + (
+        f": {shown}{more}" if names else ""
+    )
+
+
+def _where(group: Group) -> str:
+    """Return in which commit all of a group came about, if it is one and says no more than that."""
+    commits = {one.commit for one in group.findings}
+    where = in_commit(group.first.commit)
+    is_all = all(one.message.endswith(where) for one in group.findings)
+    return where if len(commits) == 1 and None not in commits and is_all else ""
 
 
 def counted(findings: Iterable[Finding]) -> str:
@@ -117,32 +131,15 @@ def result(reported: Reported) -> str:
     """Return in one line what it amounts to, with what the exit status means."""
     failing = [one for one in reported.findings if one.fails]
     told = counted(failing) if failing else "nothing is wrong, nothing waits for a person"
-    meaning = {0: "exit 0: fine", 4: "exit 4: could not tell"}.get(
-        reported.exit, "exit 1: to be mended or acknowledged"
-    )
-    return f"{reported.command}: {told} ({meaning})"
+    meaning = {0: "fine", 4: "could not tell"}.get(reported.exit) or _to_be(failing)
+    return f"{reported.command}: {told} (exit {reported.exit}: {meaning})"
 
 
-def standings(reported: Reported) -> list[str]:
-    """Return how many predictions are confirmatory, by grade, and what is recorded of them, a line each."""
-    there = [one for one in reported.predictions if one.standing is not None]
-    parts = []
-    for standing in ("confirmatory", "replication", "exploratory"):
-        orders = Counter(one.order for one in there if one.standing == standing)
-        grades = ", ".join(f"{count} {order}" for order, count in orders.most_common())
-        if orders:
-            parts.append(f"{orders.total()} {standing} ({grades})")
-    gone = len(reported.predictions) - len(there)
-    parts += [f"{gone} no longer in the study"] if gone else []
-    lines = [f"{_count(len(reported.predictions), 'prediction')}: {', '.join(parts) or 'none'}"]
-    verdicts = Counter(one.head.verdict for one in reported.predictions if one.head)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    lines += [f"{_count(verdicts.total(), 'recorded verdict')}: {told}"] if verdicts else []
-    return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _to_be(failing: Iterable[Finding]) -> str:
+    """Return what has to be done: nobody can acknowledge an error."""
+    marks = set(map(mark_of, failing))
+    done = ["mended"] if marks - {Mark.REVIEW} else []
+    return f"to be {' and '.join([*done, *(['acknowledged'] if Mark.REVIEW in marks else [])])}"
 
 
 def advised(finding: Finding) -> list[tuple[str, str]]:
@@ -154,7 +151,17 @@ def advised(finding: Finding) -> list[tuple[str, str]]:
     return parts
 
 
+def acknowledged_text(finding: Finding) -> str:
+    """Return by what a review is acknowledged; a reason that its message has already is not repeated."""
+    reason = finding.acknowledged or ""
+    own = _OWN.match(reason)
+    if own and reason[own.end() :] in finding.message:
+        return f"acknowledged: {own['what']} with that reason"
+    return f"acknowledged, as it was {reason}" if own else f"acknowledged: {reason}"
+
+
 def next_command(reported: Reported) -> str | None:
-    """Return what to type about the weightiest finding that fails, if it says so."""
-    failing = (one for one in reported.findings if one.fails)
-    return next((command for one in failing for _, command in advised(one) if command), None)
+    """Return what to type about the weightiest finding that fails, if it says so, or else about the lock."""
+    urgent = [one for one in reported.findings if one.fails]
+    waiting = [one for one in reported.findings if one.code == _UNCOMMITTED]
+    return next((command for one in urgent or waiting for _, command in advised(one) if command), None)

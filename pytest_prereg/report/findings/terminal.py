@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.report.columns import ascii_text, broken, width_of
 from pytest_prereg.report.findings.harmless import harmless_line, plain
+from pytest_prereg.report.findings.stands import (
+    in_order_of_interest,
+    is_changed,
+    is_plain,
+    recorded_text,
+    standings,
+    stands_text,
+)
 from pytest_prereg.report.findings.summing_up import (
     MAY_STAND,
     Group,
     Mark,
+    acknowledged_text,
     advised,
     counted,
     folded_text,
@@ -21,12 +30,12 @@ from pytest_prereg.report.findings.summing_up import (
     mark_of,
     next_command,
     result,
-    standings,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_prereg.audit.audited import Audited
     from pytest_prereg.audit.finding import Finding
     from pytest_prereg.report.findings.reported import Reported
 
@@ -36,6 +45,8 @@ _ADVISED = frozenset({Mark.ERROR, Mark.UNKNOWN, Mark.REVIEW, Mark.NOTICE})
 """What somebody has acknowledged needs no advice any more."""
 _NARROW = 60
 """Below it what a finding says is indented less."""
+_STANDS = 20
+"""So many predictions are shown unless all are."""
 _SHORT = 8
 """Digits of a commit."""
 
@@ -48,7 +59,7 @@ def terminal_lines(
     Args:
         reported: What was found.
         width: Of the terminal, in cells.
-        every: Show each notice, where those of one code are else taken together.
+        every: Show each notice and each prediction, where those of one kind are else taken together.
         unicode: Whether the terminal shows more than ASCII.
     """
     text: Text = str if unicode else ascii_text
@@ -61,7 +72,8 @@ def terminal_lines(
         "",
         *(line for group in groups for line in _group(group, width, text, said)),
         *([""] if reported.findings else []),
-        *(line for told in standings(reported) for line in _hung("", told, width, 2)),
+        *_stands(reported, width, text, every=every),
+        *(line for told in standings(reported) for line in _hung("", text(told), width, 2)),
         *_unproven(reported, width, text),
         "",
         *broken(text(result(reported)), width),
@@ -105,7 +117,7 @@ def _place(finding: Finding) -> str:
 
 
 def _acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
-    reason = f"acknowledged: {plain(finding.acknowledged or '')}"
+    reason = plain(acknowledged_text(finding))
     is_new = (finding.code, reason) not in said
     said.add((finding.code, reason))
     return reason if is_new else "acknowledged with the same reason"
@@ -120,6 +132,35 @@ def _advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]])
             yield from broken(text(plain(words)), room)
         if command and is_other and (is_new or words != MAY_STAND):
             yield "  " + text(plain(command))
+
+
+def _stands(reported: Reported, width: int, text: Text, *, every: bool) -> Iterator[str]:
+    """Yield where each prediction stands of which there is more to say than that it is registered."""
+    several = in_order_of_interest(reported)
+    several = several if every else [one for one in several if not is_plain(one, reported.compared)]
+    shown = several if every else several[:_STANDS]
+    yield from ["every prediction:" if every else "not plainly registered:"] if shown else []
+    for one in shown:
+        yield from _stand(one, reported.compared, width, text)
+    if len(shown) < len(several):
+        yield f"  and {len(several) - len(shown)} more (--all)"
+    if shown:
+        yield ""
+
+
+def _stand(one: Audited, compared: str | None, width: int, text: Text) -> Iterator[str]:
+    name, stands = text(plain(one.id)), text(plain(stands_text(one)))
+    inner = " " * (_indent(width) if width >= _NARROW else 4)
+    whole = f"  {name}  {stands}"
+    if width_of(whole) <= width:
+        yield whole
+    else:
+        yield from _hung("  ", name, width, len(inner))
+        yield from (inner + line for line in broken(stands, width - len(inner)))
+    words = f"recorded: {recorded_text(one.head)}" if one.head else ""
+    if is_changed(one, compared):
+        words = f"recorded: {recorded_text(one.head)}; at {compared}: {recorded_text(one.base)}"
+    yield from (inner + line for line in broken(text(plain(words)), width - len(inner)))
 
 
 def _unproven(reported: Reported, width: int, text: Text) -> Iterator[str]:
