@@ -24,6 +24,7 @@ from pytest_prereg.audit.standing import Assessment, Terms
 from pytest_prereg.audit.stopping import is_decided
 from pytest_prereg.audit.timeline import Timeline
 from pytest_prereg.errors import PreregError, Problem, StudyError
+from pytest_prereg.evidence.naming import SUFFIX
 from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import (
     SessionFile,
@@ -224,7 +225,8 @@ class StudyState:
         known = [file for files in self.files.values() for file in files if file.header is not None]
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
         evidence = {self.blob(file): file.path for file in known}
-        return Past.read(self.repository, self.study.id, evidence, heads)
+        broken = self._broken_sessions()
+        return Past.read(self.repository, self.study.id, evidence, heads, broken=broken)
 
     @cached_property
     def chronicle(self) -> Chronicle:
@@ -387,6 +389,12 @@ class StudyState:
     def gone(self, experiment: str) -> list[Problem]:
         """Return what shows that evidence of an experiment is gone, or not what git or a later file knows."""
         return [one for one in self.broken if one.path and Path(one.path).parent.name == experiment]
+
+    def _broken_sessions(self) -> list[str]:
+        """Return paths of evidence that is no more what git, or a later file, knows, as git has them."""
+        files = (Path(one.path) for one in self.broken if one.path and one.path.endswith(SUFFIX))
+        places = (self.repository.relative(path) for path in files) if self.repository else ()
+        return [place for place in places if place is not None]
 
     def _broken(self) -> list[Problem]:
         """Return a problem for each file that git, or a later file, knows otherwise than it is now."""

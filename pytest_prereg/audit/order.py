@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,7 +31,7 @@ from pytest_prereg.audit.past import NoPast
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_prereg.audit.past import Introduction, Past
+    from pytest_prereg.audit.past import Introduction, Past, Vanished
     from pytest_prereg.registry.model import Study
 
 __all__ = ["EvidenceRef", "Grade", "Order", "blob_id", "grade_all"]
@@ -57,8 +58,9 @@ def grade_all(
         grade = Grade.UNREGISTERED if past.is_empty else Grade.UNVERIFIABLE
         return {name: Order(grade=grade, detail=past.detail) for name in digests}
     graded = {
-        name: _order(_Question(name, digest, past), evidence.get(name, ()))
+        name: _without_gone(_order(asked, files), files, asked)
         for name, digest in digests.items()
+        for asked, files in [(_Question(name, digest, past), evidence.get(name, ()))]
     }
     orders = {name: _with_removed(order, study, name, past) for name, order in graded.items()}
     return _with_refs(orders, past)
@@ -105,6 +107,28 @@ def _with_removed(order: Order, study: Study, name: str, past: Past) -> Order:
         return order
     removed = tuple(f"{each.path} ({short(each.commit)})" for each in gone)
     return msgspec.structs.replace(order, flags=(*order.flags, REMOVED), removed=removed)
+
+
+def _without_gone(order: Order, files: Sequence[EvidenceRef], asked: _Question) -> Order:
+    """The order, which is no better for it that evidence for an earlier registration is gone.
+
+    Evidence for the registration as it is now decides in its place, where there is any.
+    """
+    known = (*asked.past.vanished, *asked.past.missing)
+    others = {each.path: each for each in known if each.origin != "pilot" and _is_of_another(each, asked)}
+    names = {Path(path).name for path in others}
+    bound = (file for file in files if file.bound == asked.digest and file.path.name not in names)
+    if not others or order.grade not in PRECEDING or any(bound):
+        return order
+    last = next(iter(others.values()))
+    detail = f"{last.path} ({short(last.commit)}) was taken for another registration, and is gone or altered"
+    instead = frozenset(each.predictions[asked.prediction] for each in others.values())
+    return msgspec.structs.replace(order, grade=Grade.MISMATCH, detail=detail, instead=instead)
+
+
+def _is_of_another(each: Vanished, asked: _Question) -> bool:
+    """Whether a session was taken for the prediction as it is not registered any more."""
+    return each.predictions.get(asked.prediction, asked.digest) != asked.digest
 
 
 def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
@@ -192,7 +216,7 @@ def _introduced(each: Introduction, file: EvidenceRef, asked: _Question) -> Orde
             detail = f"{came}, a merge of which {sides[True]} of {sides.total()} sides had the registration"
         case Grade.UNVERIFIABLE:
             cut = f"history is cut at {short(each.commit)}, which already has {file.path.name}"
-            detail = f"{cut}: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
+            detail = f"{cut}: fetch all of it (fetch-depth: 0, or git fetch --unshallow --tags)"
         case Grade.SIMULTANEOUS:
             detail = f"{came}, and so did the registration"
             if witness := asked.past.witness(file.blob, asked.prediction, asked.digest):

@@ -49,7 +49,7 @@ class Introduction(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Vanished(msgspec.Struct, kw_only=True, frozen=True):
-    """A session of the study that a commit brought in, and that HEAD does not have any more as it was."""
+    """A session of the study that a commit has, and that HEAD, or the disk, does not have as it was."""
 
     path: str
     commit: str
@@ -91,12 +91,21 @@ class Past:
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
         self.vanished: list[Vanished] = []
+        """Sessions that HEAD does not have any more as they were."""
+        self.missing: list[Vanished] = []
+        """Those that HEAD has, and that are gone from disk or altered there."""
         self._registered: dict[str, Digests] = {}
         self._behind: dict[str, frozenset[str]] = {}
 
     @classmethod
     def read(
-        cls, repository: Repository | None, study: str, evidence: Mapping[str, Path], heads: set[str]
+        cls,
+        repository: Repository | None,
+        study: str,
+        evidence: Mapping[str, Path],
+        heads: set[str],
+        *,
+        broken: Collection[str] = (),
     ) -> Past | NoPast:
         """As :meth:`of` up to HEAD, or why that can't be had."""
         if repository is None:
@@ -105,13 +114,20 @@ class Past:
             head = repository.head()
             if head is None:
                 return NoPast(detail="nothing is committed yet", is_empty=True)
-            return cls.of(repository, study, head, evidence, heads)
+            return cls.of(repository, study, head, evidence, heads, broken=broken)
         except HistoryError as error:
             return NoPast(detail=error.problems[0].message)
 
     @classmethod
     def of(
-        cls, repository: Repository, study: str, head: str, evidence: Mapping[str, Path], heads: set[str]
+        cls,
+        repository: Repository,
+        study: str,
+        head: str,
+        evidence: Mapping[str, Path],
+        heads: set[str],
+        *,
+        broken: Collection[str] = (),
     ) -> Past:
         """Reads everything that has to be known to grade.
 
@@ -121,6 +137,7 @@ class Past:
             head: The commit at HEAD.
             evidence: The files of evidence, by the name that git has for their content.
             heads: Commits that evidence names as those that it was measured at.
+            broken: Paths of evidence that is on disk no more as HEAD has it, from the root of the repository.
         """
         past = cls(repository, study, head)
         past._find(heads)
@@ -129,6 +146,7 @@ class Past:
         past.commits = [kept for commit in changed if commit.id in own and (kept := _of_kind(commit)).changes]
         past._introduce(changed, evidence, own)
         past.vanished = past._vanished(past.commits)
+        past.missing = past._missing(broken)
         past._registered = past._read(changed)
         return past
 
@@ -267,6 +285,14 @@ class Past:
         found = (
             self._vanished_from(path, commit, text, later)
             for ((path, _), commit), text, later in zip(missing.items(), before, after, strict=True)
+        )
+        return [each for each in found if each is not None]
+
+    def _missing(self, broken: Collection[str]) -> list[Vanished]:
+        """Sessions as HEAD has them, of files that the disk has otherwise."""
+        texts = self.repository.contents(f"{self.head}:{path}" for path in broken)
+        found = (
+            self._vanished_from(path, self.head, text, None) for path, text in zip(broken, texts, strict=True)
         )
         return [each for each in found if each is not None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,7 +36,7 @@ class Timeline:
     def __init__(self, state: StudyState) -> None:
         past = state.past
         self.bound: dict[str, list[Bound]] = defaultdict(list)
-        """Sessions with repeats by prediction, those that are gone as well; pilots are none."""
+        """Sessions with repeats by prediction, those as well that are gone or altered; pilots are none."""
         for name, one in _bound(state, {} if isinstance(past, NoPast) else _brought(past)):
             self.bound[name].append(one)
         self._parents = {} if isinstance(past, NoPast) else past.graph.parents
@@ -96,10 +97,12 @@ def _bound(state: StudyState, brought: dict[str, tuple[str, ...]]) -> Iterator[t
         commits = tuple(dict.fromkeys((*brought.get(file.path.name, ()), *(each.commit for each in came))))
         for name, digest in header.predictions.items():
             yield name, Bound(file=file.name, digest=digest, commits=commits, head=header.head)
-    for gone in () if isinstance(state.past, NoPast) else state.past.vanished:
+    for gone in () if isinstance(state.past, NoPast) else (*state.past.vanished, *state.past.missing):
         if gone.origin != "pilot":
+            path = PurePosixPath(gone.path)
+            commits = tuple(dict.fromkeys((*brought.get(path.name, ()), gone.commit)))
             for name, digest in gone.predictions.items():
-                yield name, Bound(file=gone.path, digest=digest, commits=(gone.commit,), head=None)
+                yield name, Bound(file="/".join(path.parts[-2:]), digest=digest, commits=commits, head=None)
 
 
 def _brought(past: Past) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,11 @@ class Small(Project):
         """Imports the rows and commits the evidence."""
         self.measure()
         return self.keep("Evidence", "experiments")
+
+    def digest(self, prediction: str = CLAIM) -> str:
+        """What the lock registers it under."""
+        lock = tomllib.loads((self.path / "predictions.lock").read_text(encoding="utf-8"))
+        return str(lock["predictions"][prediction]["digest"])
 
     def record(self) -> str:
         """Records the verdicts that the evidence gives, as ``--prereg-record`` does, and commits the lock."""

@@ -335,6 +335,29 @@ def test_a_threshold_moved_after_the_data(honest: Small):
     assert audit.exit == 1
 
 
+@pytest.mark.parametrize("how", ["gone from disk", "edited on disk", "gone from the commit"])
+def test_a_threshold_moved_after_data_that_are_no_longer_there(honest: Small, how: str):
+    before = honest.digest()
+    honest.edit("predictions.toml", '"<= 2 s"', '"<= 2.5 s"')
+    honest.done("amend", "below-two", "--reason", "a typo")
+    honest.keep("Amend")
+    there = honest.audit()
+    (file,) = honest.evidence()
+    text = file.read_text()
+    file.unlink()
+    if how == "edited on disk":
+        file.write_text(text.replace(before, honest.digest()))
+    elif how == "gone from the commit":
+        honest.keep("Tidy up")
+
+    audit = honest.audit()
+
+    assert audit.order() == there.order() == ("mismatch", "exploratory")
+    assert {one[:2] for one in audit.told} == {*(one[:2] for one in there.told), ("PR207", "error")}
+    assert ("PR209", "error") in {one[:2] for one in audit.told}
+    assert "after the data" in audit.message("PR209")
+
+
 def test_a_threshold_moved_after_the_data_and_moved_back(honest: Small):
     for text in (AMENDED, STUDY):
         honest.write("predictions.toml", text)

@@ -50,9 +50,9 @@ def contradicting(state: StudyState) -> Iterator[Finding]:
         else:
             how[one.id] = one.how
             given_up.append(revision)
-    for one, other, clash in clashes([*_standing(state), *given_up]):
-        first, second = (one, other) if one.prediction.id < other.prediction.id else (other, one)
-        if not {one.prediction.id, other.prediction.id} <= how.keys():
+    for left, right, clash in clashes([*_standing(state), *given_up]):
+        first, second = (left, right) if left.prediction.id < right.prediction.id else (right, left)
+        if not {left.prediction.id, right.prediction.id} <= how.keys():
             yield _finding(state, first, second, clash, how)
 
 
