@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 """Bytes that are read at once."""
+_NO_FILE = frozenset({b"000000", b"160000"})
+"""Modes of what a tree does not have, and of a folder that another repository keeps."""
+_NOTHING = "0"
 
 
 class Change(msgspec.Struct, kw_only=True, frozen=True):
@@ -76,15 +79,27 @@ def read_commits(
 
 def _commit(header: bytes, entries: Iterable[tuple[list[bytes], bytes]]) -> Commit:
     changes, removals = [], []
-    for (first, *fields), path in entries:
-        # ``:`` for each parent; modes of all, then of the commit itself; contents in the same order; a letter
-        # for each parent.
-        sides = first.count(b":")
-        before = tuple(blob.decode("ascii") for blob in fields[sides : 2 * sides])
-        if set(fields[-1]) == {ord("D")}:
-            removals.append(Removal(path=os.fsdecode(path), before=before))
+    for fields, path in entries:
+        modes, blobs, is_gone = _sides(fields)
+        *before, now = (
+            _NOTHING * len(blob) if mode in _NO_FILE else blob.decode("ascii")
+            for mode, blob in zip(modes, blobs, strict=True)
+        )
+        if is_gone or modes[-1] in _NO_FILE:
+            if not _NO_FILE.issuperset(modes):
+                removals.append(Removal(path=os.fsdecode(path), before=tuple(before)))
         else:
-            blob = fields[2 * sides].decode("ascii")
-            changes.append(Change(path=os.fsdecode(path), blob=blob, before=before))
+            changes.append(Change(path=os.fsdecode(path), blob=now, before=tuple(before)))
     commit, *parents = header.decode("ascii").split()
     return Commit(id=commit, parents=tuple(parents), changes=tuple(changes), removals=tuple(removals))
+
+
+def _sides(fields: list[bytes]) -> tuple[list[bytes], list[bytes], bool]:
+    """Modes and contents of the parents, then of the commit itself; and whether it has nothing there.
+
+    ``:`` for each parent comes first; then modes of all, and contents in the same order; a letter for each
+    parent is the last field.
+    """
+    count = fields[0].count(b":")
+    modes = [fields[0].rpartition(b":")[2], *fields[1 : count + 1]]
+    return modes, fields[count + 1 : 2 * count + 2], set(fields[-1]) == {ord("D")}

@@ -61,7 +61,12 @@ _SHOWN = (
 )
 """Of ``diff-tree``: what :func:`read_commits` reads."""
 
-_OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+)(?: (\d+))?")
+_OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+) (\d+)")
+_NOT_HERE = re.compile(rb"([0-9a-f]{40,64}) (?:missing|submodule)")
+"""A name that is known, and no object: of a commit of a submodule, or in a repository that is damaged."""
+_SUBMODULE = b"160000 "
+"""How git's trees begin the line of a folder that another repository keeps."""
+_COMMITS = re.compile(rb"(?:[0-9a-f]{40,64}\s*)*")
 
 
 class Repository:
@@ -82,7 +87,7 @@ class Repository:
             HistoryError: There is one, and git refuses to open it (PR212).
         """
         folder = path if path.is_dir() else path.parent
-        question = ["--show-toplevel", "--show-object-format", "--git-path", "shallow"]
+        question = ["--show-object-format", "--is-shallow-repository", "--show-toplevel"]
         try:
             done = _run(folder, ["rev-parse", *question])
         except FileNotFoundError:
@@ -91,9 +96,8 @@ class Repository:
             if b"not a git repository" in done.stderr or b"must be run in a work tree" in done.stderr:
                 return None
             raise _refused("rev-parse", done.stderr)
-        root, algorithm, shallow = done.stdout.rstrip(b"\n").split(b"\n")
-        cut = folder / os.fsdecode(shallow)
-        commits = frozenset(cut.read_text(encoding="ascii").split()) if cut.is_file() else frozenset()
+        algorithm, is_shallow, root = done.stdout.removesuffix(b"\n").split(b"\n", 2)
+        commits = _cut_off(folder) if is_shallow == b"true" else frozenset[str]()
         return cls(Path(os.fsdecode(root)), shallow=commits, algorithm=algorithm.decode())
 
     def head(self) -> str | None:
@@ -145,26 +149,51 @@ class Repository:
         """Name of the content of every file below a folder at a revision, by path from the root."""
         listed = self._git("ls-tree", "-r", "-z", "--full-tree", revision, "--", f":(literal){folder}/")
         entries = (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
-        return {os.fsdecode(path): what.split()[2].decode("ascii") for what, _, path in entries}
+        return {
+            os.fsdecode(path): what.split()[2].decode("ascii")
+            for what, _, path in entries
+            if not what.startswith(_SUBMODULE)
+        }
 
     def names(self, questions: Iterable[str]) -> Iterator[str | None]:
-        """Object names of revisions (``HEAD^{commit}``, ``main:a/b``), in one process; else ``None``."""
+        """Object names of revisions (``HEAD^{commit}``, ``main:a/b``), in one process; else ``None``.
+
+        Raises:
+            HistoryError: The repository lacks one that it knows of (PR212).
+        """
         asked = list(questions)
-        for answer in self._batch("--batch-check", asked).split(b"\n")[: len(asked)]:
+        answers = self._batch("--batch-check", asked).split(b"\n")[: len(asked)]
+        for question, answer in zip(asked, answers, strict=True):
             found = _OBJECT.fullmatch(answer)
+            if found is None:
+                self._check_missing(question, answer)
             yield found[1].decode() if found else None
 
+    def _check_missing(self, question: str, answer: bytes) -> None:
+        """Refuse a repository that lacks what its trees name; a submodule's commits are kept elsewhere."""
+        if named := _NOT_HERE.fullmatch(answer):
+            revision, _, path = question.partition(":")
+            which = ["-z", "--full-tree", revision, "--", f":(literal){path}"]
+            if not path or not self._git("ls-tree", *which).startswith(_SUBMODULE):
+                raise _refused("cat-file", b"object %s is missing (git fsck)" % named[1])
+
     def contents(self, questions: Iterable[str]) -> Iterator[bytes | None]:
-        """Bytes of files (``HEAD:a/b``, or a blob's name), in one process; else ``None``."""
+        """Bytes of files (``HEAD:a/b``, or a blob's name), in one process; else ``None``.
+
+        Raises:
+            HistoryError: The repository lacks one that it knows of (PR212).
+        """
         asked = list(questions)
         if not asked:
             return
         with self._answers("cat-file", "--batch", feed=_lines(asked)) as answers:
-            for _ in asked:
+            for question in asked:
                 line = answers.readline()
                 if not line:  # it ended before its time, and says why
                     break
                 found = _OBJECT.fullmatch(line.removesuffix(b"\n"))
+                if found is None:
+                    self._check_missing(question, line.removesuffix(b"\n"))
                 data = answers.read(int(found[3]) + 1)[:-1] if found else None
                 yield data if found and found[2] == b"blob" else None
 
@@ -273,6 +302,18 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """The environment that git is run in."""
     kept = {name: value for name, value in inherited.items() if name not in REDIRECTIONS}
     return kept | ENVIRONMENT
+
+
+def _cut_off(folder: Path) -> frozenset[str]:
+    """The commits whose parents a shallow clone lacks."""
+    done = _run(folder, ["rev-parse", "--git-path", "shallow"])
+    try:
+        known = (folder / os.fsdecode(done.stdout.removesuffix(b"\n"))).read_bytes()
+    except OSError as error:
+        raise _refused("rev-parse", f"shallow can't be read: {error.strerror}".encode()) from error
+    if not _COMMITS.fullmatch(known):
+        raise _refused("rev-parse", b"shallow does not list commits")
+    return frozenset(known.decode("ascii").split())
 
 
 def _run(folder: Path, arguments: Sequence[str], feed: bytes = b"") -> subprocess.CompletedProcess[bytes]:

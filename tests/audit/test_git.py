@@ -264,6 +264,51 @@ def test_a_history_that_can_not_be_read_is_unverifiable(files: GitRepository):
     assert "git rev-list failed" in order.detail
 
 
+SUBMODULE = "1" * 40
+
+
+def test_a_submodule_is_no_file_whatever_it_is_called(files: GitRepository):
+    files.write("deps/b.jsonl", "one\n")
+    files.commit("a file")
+    files.git("rm", "--quiet", "deps/b.jsonl")
+    for name in ("deps/a.jsonl", "deps/b.jsonl"):
+        files.git("update-index", "--add", "--cacheinfo", f"160000,{SUBMODULE},{name}")
+    files.git("commit", "--quiet", "--message", "two submodules")
+    last, _ = history(files.path)
+    assert not last.changes
+    assert [(each.path, each.before) for each in last.removals] == [("deps/b.jsonl", (blob_id(b"one\n"),))]
+    repository = found(files.path)
+    questions = ["HEAD:deps/a.jsonl", f"HEAD:in a folder/{NAMES[0]}"]
+    assert next(repository.names(questions)) is None
+    assert next(repository.contents(questions)) is None
+    assert repository.blobs_at("HEAD", "deps") == {}
+
+
+def test_an_object_that_is_missing_is_told_and_never_taken_for_no_file(files: GitRepository):
+    blob = files.git("rev-parse", f"HEAD:in a folder/{NAMES[0]}")
+    (files.path / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    repository = found(files.path)
+    for question in (f"HEAD:in a folder/{NAMES[0]}", blob):
+        for ask in (repository.names, repository.contents):
+            with pytest.raises(HistoryError, match=f"object {blob} is missing"):
+                next(ask([question]))
+
+
+def test_a_repository_is_found_though_its_path_has_a_line_break(
+    git_repository: Callable[..., GitRepository], tmp_path: Path
+):
+    path = tmp_path / "two\nlines\n"
+    path.mkdir()
+    git_repository(path)
+    assert found(path).root == path.resolve()
+
+
+def test_a_list_of_cut_commits_that_can_not_be_read_is_told(files: GitRepository):
+    (files.path / ".git" / "shallow").write_bytes(b"x\xff")
+    with pytest.raises(HistoryError, match="shallow does not list commits"):
+        Repository.find(files.path)
+
+
 def test_git_is_run_in_the_users_environment_but_for_what_would_redirect_it():
     ran = environment(
         {"PATH": "/bin", "GIT_DIR": "/x", "GIT_NO_REPLACE_OBJECTS": "0", "GIT_SSH_COMMAND": "ssh"}
