@@ -23,7 +23,7 @@ from pytest_prereg.audit.families import found_in
 from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.judging import hindered, judged
 from pytest_prereg.audit.pending import why_pending
-from pytest_prereg.audit.recorded import Evidenced, check_recorded
+from pytest_prereg.audit.recorded import Evidenced, check_recorded, unmeasured
 from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
 from pytest_prereg.audit.withdrawn import agrees, remembered, unaltered, unjudged
@@ -186,15 +186,38 @@ def _of_record(
 ) -> Iterator[Problem]:
     """What shows that a recorded verdict does not follow."""
     entry, then = state.entry(prediction), _when_recorded(state, prediction, found)
+    is_registered = entry is not None and entry.digest == state.digests[prediction.id]
+    is_recorded = is_registered and entry is not None and entry.verdict is not None
+    # No command records a verdict on what was not measured for this very registration.
+    if entry and is_recorded and not entry.withdrawal and not _is_measured(state, prediction, then):
+        yield unmeasured(prediction, entry, state.study)
+        return
     yield from check_recorded(
         state.study,
         prediction,
         entry,
-        is_registered=entry is not None and entry.digest == state.digests[prediction.id],
+        is_registered=is_registered,
         found=evidenced if then is found else _evidenced(then),
         waiting=None if is_guard(prediction) or not _basis(state, prediction) else then.pending,
         before=before,
         since=partial(_since, state, prediction, entry),
+    )
+
+
+def _is_measured(state: StudyState, prediction: Prediction, found: Found) -> bool:
+    """Whether each series that a verdict rests on has a session that was recorded for this registration.
+
+    Of branches that used one number of a series only one may have known it.
+    """
+    digest = state.digests[prediction.id]
+    return all(
+        state.binds(series, prediction)
+        or any(
+            file.path.name in series.sessions and file.header.predictions.get(prediction.id) == digest
+            for file in state.files[series.experiment]
+            if file.header is not None
+        )
+        for series in found.used
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.errors import Problem
@@ -11,6 +12,7 @@ from pytest_prereg.registry.refusals import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pytest_prereg.audit.staleness import Since
     from pytest_prereg.judge.model import Judgement
@@ -78,7 +80,7 @@ def stale(prediction: Prediction, entry: LockEntry, since: Since, study: Study) 
     if since.removed:
         message = f"was recorded without {listed(since.removed)}, which the lock no longer excludes"
         advice = (
-            f"An exclusion stays: git checkout HEAD -- {shown(study.lock_path)} brings it back.\n"
+            f"An exclusion stays. Find it, and bring it back: git log --oneline -- {_word(study.lock_path)}\n"
             "If it was wrong, the verdict is recorded anew: pytest --prereg-verify --prereg-record"
         )
     else:
@@ -95,9 +97,9 @@ def gone(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
         message=f'the evidence of the recorded verdict of "{prediction.id}" '
         f"(series {entry.series}, {short(entry.evidence)}) is gone or altered",
         path=shown(study.lock_path),
-        advice=f"Bring it back: git log --oneline -- {shown(study.evidence_folder)} says where it is.\n"
-        "If none has, it was never committed: commit it where it was measured. An exclusion that was taken\n"
-        f"out of the lock changes it, too: git log --oneline -- {shown(study.lock_path)}",
+        advice=f"Find it, and bring it back: git log --oneline -- {_word(study.evidence_folder)}\n"
+        "If no commit has it, commit it where it was measured. An exclusion that was taken out of the lock\n"
+        f"changes it, too: git log --oneline -- {_word(study.lock_path)}",
     )
 
 
@@ -124,6 +126,18 @@ def unfounded(prediction: Prediction, entry: LockEntry, found: str, study: Study
     )
 
 
+def unmeasured(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
+    """Return PR211: the series that decides was not measured for what the verdict is recorded of."""
+    return Problem(
+        code="PR211",
+        message=f'the lock records "{entry.verdict}" of "{prediction.id}" as it is registered now '
+        f"({short(entry.digest)}), and its evidence was taken for another registration",
+        path=shown(study.lock_path),
+        advice="Where branches that amended it and recorded it were merged by lines, take one table whole,\n"
+        f"and do anew what the other did: git log --oneline -- {_word(study.lock_path)}",
+    )
+
+
 def follows(entry: LockEntry, judgement: Judgement) -> bool:
     """Whether the record in the lock is, to the last stored digit, what the evidence gives."""
     reason = judgement.reason.value if judgement.reason else None
@@ -134,6 +148,11 @@ def follows(entry: LockEntry, judgement: Judgement) -> bool:
         judgement.interval,
         judgement.n,
     )
+
+
+def _word(path: Path) -> str:
+    """A path, for a shell."""
+    return shlex.quote(shown(path))
 
 
 def short(digest: str | None) -> str:

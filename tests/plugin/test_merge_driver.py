@@ -12,7 +12,7 @@ import pytest
 from audited_study import ROWS, STUDY, Small, new_study
 from small_study import Project, copied, new_repository
 
-from pytest_prereg.registry.lock import parse_lock, read_lock, render_lock
+from pytest_prereg.registry.lock import LockEntry, parse_lock, read_lock, render_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -338,7 +338,67 @@ def test_amended_on_one_branch_and_recorded_on_the_other_is_for_a_person(study: 
     assert study.prereg("lock", "--check").exit_code == 1
 
 
-def test_what_git_merges_by_lines_alone_is_never_more_than_exploratory(study: Small):
+@pytest.mark.parametrize("reason", ["1.8 is enough", "It was decided so in the merge."])
+def test_taking_the_verdict_and_amending_anew_leaves_nothing_to_be_mended(study: Small, reason: str):
+    raised(study, "1.9", "1.8")
+    conflicting(study)
+    study.git("checkout", "measured", "--", LOCK)
+    study.git("commit", "--quiet", "--all", "--message", "Merge")
+    assert ("PR202", "error") in [one[:2] for one in study.audit().told]
+
+    study.done("amend", "below-two", "--reason", reason)
+    study.commit("Amend anew")
+
+    audit = study.audit()
+    assert {one["level"] for one in audit.findings} == {"review", "notice"}
+    assert audit.exit == 0
+    assert [one.verdict for one in entry_of(study).amendments] == [None, "supported"]
+
+
+def test_taking_the_amendment_leaves_out_a_verdict_that_it_explains(study: Small):
+    raised(study, "1.9", "1.8")
+    conflicting(study)
+    study.git("checkout", "HEAD", "--", LOCK)
+    study.git("commit", "--quiet", "--all", "--message", "Merge")
+
+    audit = study.audit()
+
+    (dropped,) = (one for one in audit.findings if one["code"] == "PR205")
+    assert (dropped["about"], dropped["acknowledged"]) == ("supported -> none", "amended: 1.8 is enough")
+    assert audit.exit == 0
+
+
+def test_no_amendment_explains_that_a_merge_leaves_out_a_refutation(study: Small):
+    study.git("switch", "--quiet", "measured")
+    study.git("reset", "--quiet", "--hard", "main")
+    study.write("rows.csv", ROWS.replace("1.", "5.").replace("0.", "5."))
+    study.take_in()
+    study.record()
+    study.git("switch", "--quiet", "main")
+    raised(study, "1.9", "1.8")
+    conflicting(study)
+    study.git("checkout", "HEAD", "--", LOCK)
+    study.git("commit", "--quiet", "--all", "--message", "Merge")
+
+    audit = study.audit()
+
+    (dropped,) = (one for one in audit.findings if one["code"] == "PR205")
+    assert (dropped["about"], dropped["acknowledged"]) == ("refuted -> none", None)
+    assert audit.exit == 1
+
+
+def entry_of(study: Small) -> LockEntry:
+    lock = read_lock(study.path / LOCK)
+    assert lock is not None
+    return lock.predictions["below-two"]
+
+
+def conflicting(study: Small) -> None:
+    """Begins a merge of the verdict, which stops."""
+    assert tried(study, "merge", "--no-edit", "measured").returncode == 1
+
+
+def test_what_git_merges_by_lines_alone_is_never_more_than_exploratory(study: Small, judge):
     """A second amendment and a verdict lie apart in the text: without the driver git sees no conflict."""
     study.git("config", "--unset", "merge.pytest-prereg.driver")
     raised(study, "1.9", "1.8")
@@ -350,7 +410,10 @@ def test_what_git_merges_by_lines_alone_is_never_more_than_exploratory(study: Sm
     assert lock.predictions["below-two"].verdict == "supported"
     audit = study.audit()
     assert audit.order() == ("mismatch", "exploratory")
-    assert ("PR202", "review") in [one[:2] for one in audit.told]
+    assert {("PR202", "review"), ("PR211", "error")} <= {one[:2] for one in audit.told}
+    assert "its evidence was taken for another registration" in audit.message("PR211")
+    assert audit.exit == 1
+    judge(study, "--prereg-verify", "--prereg-locked").stdout.fnmatch_lines(["*PR211*another registration*"])
 
 
 def test_a_verdict_is_told_to_be_recorded_anew_after_an_exclusion_of_the_other_branch(study: Small, judge):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.chronicle import Step
     from pytest_prereg.audit.finding import Finding
     from pytest_prereg.registry.lock import Amendment, LockEntry
 
@@ -49,7 +50,7 @@ def _amended(state: StudyState, name: str, entry: LockEntry, index: int) -> Find
     if amendment.verdict is not None:
         seen = f"it was recorded as {amendment.verdict}"
     when = f", after the data ({seen})" if seen else ""
-    message = f"the {WHAT[amendment.key]} of {quoted(name)} ({short(amendment.old)}) was amended"
+    message = f"the {WHAT[amendment.key]} of {quoted(name)} (digest {short(amendment.old)}) was amended"
     return told(
         state,
         "PR202",
@@ -86,8 +87,12 @@ def _digests_before(entry: LockEntry, index: int) -> tuple[set[str], set[str]]:
 
 
 def _lost(state: StudyState, name: str, entry: LockEntry) -> Iterator[Finding]:
-    """Yield what was changed of the list of amendments, which only ever grows."""
+    """Yield what was changed of the list of amendments, which only ever grows.
+
+    One that a merge left with the side that it did not take, and that was made again, is there.
+    """
     now = {_key(one) for one in entry.amendments}
+    reasons = {(_key(one), one.reason) for one in entry.amendments}
     done = {*entry.amendments}
     for step in state.chronicle.steps[name]:
         left = {_key(one) for one in step.after.amendments} if step.after else now
@@ -96,14 +101,71 @@ def _lost(state: StudyState, name: str, entry: LockEntry) -> Iterator[Finding]:
             if one in done or (_key(one) in left and _key(one) not in now):
                 continue
             done.add(one)
-            if _key(one) in now:
+            if again := _again(entry, one, step, parent):
+                yield from _made_again(state, name, one, again, step.version.commit)
+            elif _key(one) not in now:
+                yield _vanished(state, name, one, step, parent)
+            elif (_key(one), one.reason) not in reasons:
                 yield _reworded(state, name, one, step.version.commit)
-            else:
-                yield _vanished(state, name, one, step.version.commit, parent)
 
 
-def _vanished(state: StudyState, name: str, amendment: Amendment, commit: str | None, parent: str) -> Finding:
+def _again(entry: LockEntry, one: Amendment, step: Step, parent: str) -> Amendment | None:
+    """Return the amendment that came to what one did, or its whole side, which a merge had not taken.
+
+    A verdict that an amendment names must be named again: else it would be lost.
+    """
+    after, side = step.after, step.before[parent]
+    if after is None or len(step.version.before) == 1 or _has(after, one):
+        return None
+    later = [each for each in entry.amendments if each.key == one.key and each not in side.amendments]
+    if one.verdict is not None and one.verdict not in {each.verdict for each in later}:
+        return None
+    reached = {digest_of(after, one.key), *(each.old for each in side.amendments if each.key == one.key)}
+    last = None
+    for each in later:
+        if each.old in reached:
+            reached.add(each.new)
+            last = each if each.new == digest_of(side, one.key) else last
+    return last
+
+
+def digest_of(entry: LockEntry, key: str) -> str:
+    """Return what an entry has of what an amendment's key names."""
+    return {"digest": entry.digest, "claim": entry.claim, "experiment": entry.experiment or "none"}[key]
+
+
+def leads(amendments: tuple[Amendment, ...], key: str, old: str, new: str) -> bool:
+    """Return whether amendments lead from one digest to another, in however many steps."""
+    reached = {old}
+    own = [one for one in amendments if one.key == key]
+    for _ in own:
+        reached |= {one.new for one in own if one.old in reached}
+    return new in reached
+
+
+def _made_again(
+    state: StudyState, name: str, one: Amendment, again: Amendment, commit: str | None
+) -> Iterator[Finding]:
+    """Yield a review where an amendment was made again for another reason, which acknowledges it."""
+    if one.reason != again.reason:
+        yield told(
+            state,
+            "PR202",
+            name,
+            Level.REVIEW,
+            f"an amendment of {quoted(name)} ({about(one)}) was not taken by a merge{in_commit(commit)}, and "
+            f"was made again for another reason than it was given at first: {one.reason}",
+            commit=commit,
+            about=f"again: {about(one)}",
+            acknowledged=f"amended: {again.reason}",
+        )
+
+
+def _vanished(state: StudyState, name: str, amendment: Amendment, step: Step, parent: str) -> Finding:
     what = f"{about(amendment)}, {amendment.reason}"
+    commit = step.version.commit
+    again = f"pytest-prereg amend {name} --reason '…'"
+    is_merge = len(step.version.before) > 1
     return told(
         state,
         "PR202",
@@ -112,7 +174,8 @@ def _vanished(state: StudyState, name: str, amendment: Amendment, commit: str | 
         f"an amendment of {quoted(name)} ({what}) was taken out of the lock{in_commit(commit)}",
         commit=commit,
         about=f"gone: {about(amendment)}",
-        advice=f"Amendments are only ever added: put it back as {parent[:8]} has it.",
+        advice=f"Amendments are only ever added: put it back as {parent[:8]} has it"
+        + (f", or make it again:\n{again}" if is_merge else "."),
     )
 
 

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.amendments import leads
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
 from pytest_prereg.audit.recordable import recorded_entry
 from pytest_prereg.errors import PreregError
+from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.chronicle import Step, Version
     from pytest_prereg.audit.finding import Finding
-    from pytest_prereg.registry.lock import LockEntry
+    from pytest_prereg.registry.lock import Amendment, LockEntry
 
 
 class Record(NamedTuple):
@@ -99,7 +101,7 @@ class _Records:
                 and not _is_amended(entry, after)
                 and not self._is_nothing(record, now, step.version)
             ):
-                yield self._changed(record, now, step.version)
+                yield self._changed(record, now, step.version, _amended_aside(entry, after, step))
         if now.verdict is not None and all(record_of(entry) != now for entry in step.before.values()):
             self._kept.append(_Kept(now, step.version, after.digest))
 
@@ -160,10 +162,15 @@ class _Records:
         earlier = (one.record for one in self._kept if one.record != before)
         return any((one.verdict, one.series) == (now.verdict, now.series) for one in earlier)
 
-    def _changed(self, before: Record, now: Record, version: Version) -> Finding:
+    def _changed(
+        self, before: Record, now: Record, version: Version, amendment: Amendment | None = None
+    ) -> Finding:
         name = self._name
         explained = self._why(before, now, version) if now.verdict is not None else None
         is_fine = explained is not None and not self._is_return(before, now) and self._holds(now, version)
+        acknowledged = f"recorded as {now.verdict} ({explained})" if is_fine else None
+        if amendment is not None:
+            explained = acknowledged = f"amended: {amendment.reason}"
         if before.verdict != now.verdict:
             what = f"{before.verdict} -> {now.verdict or 'none'}"
             message = f"the recorded verdict of {quoted(name)} was changed: {what}"
@@ -183,7 +190,7 @@ class _Records:
             commit=version.commit,
             about=what,
             advice=f"Say why: {acknowledging('PR205', name)}",
-            acknowledged=f"recorded as {now.verdict} ({explained})" if is_fine else None,
+            acknowledged=acknowledged,
         )
 
 
@@ -193,6 +200,18 @@ def _is_amended(before: LockEntry, after: LockEntry) -> bool:
         return False
     new = [one for one in after.amendments if one not in before.amendments]
     return any(one.key == "digest" and one.verdict == before.verdict for one in new)
+
+
+def _amended_aside(before: LockEntry, after: LockEntry, step: Step) -> Amendment | None:
+    """Return the amendment on the side that a merge took whole, of what the other side had a verdict on.
+
+    A refutation is not got rid of so: who takes the side that has it can amend after it, and that keeps it.
+    """
+    is_side = len(step.version.before) > 1 and after in step.before.values()
+    if not is_side or before.verdict == Verdict.REFUTED or before.digest == after.digest:
+        return None
+    new = tuple(one for one in after.amendments if one.key == "digest" and one not in before.amendments)
+    return new[-1] if leads(new, "digest", before.digest, after.digest) else None
 
 
 def _numbers(record: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Level
-from pytest_prereg.audit.findings.amendments import WHAT
+from pytest_prereg.audit.findings.amendments import WHAT, digest_of, leads
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
 from pytest_prereg.registry.refusals import quoted
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.chronicle import Change
     from pytest_prereg.audit.finding import Finding
-    from pytest_prereg.registry.lock import Amendment, LockEntry
 
 
 class _Replacement(NamedTuple):
@@ -50,30 +49,17 @@ def _replacements(state: StudyState, change: Change) -> Iterator[tuple[_Replacem
     now = state.chronicle.now.predictions.get(change.id)
     amendments = (*after.amendments, *(now.amendments if now else ()))
     for key in WHAT:
-        new = _digest(after, key)
+        new = digest_of(after, key)
         before = {
-            parent: _digest(entry, key) for parent, entry in zip(change.parents, change.before, strict=True)
+            parent: digest_of(entry, key) for parent, entry in zip(change.parents, change.before, strict=True)
         }
         for parent, old in before.items():
-            if new not in before.values() and not _leads(amendments, key, old, new):
+            if new not in before.values() and not leads(amendments, key, old, new):
                 yield _Replacement(key, old, new), parent
 
 
-def _digest(entry: LockEntry, key: str) -> str:
-    return {"digest": entry.digest, "claim": entry.claim, "experiment": entry.experiment or "none"}[key]
-
-
-def _leads(amendments: tuple[Amendment, ...], key: str, old: str, new: str) -> bool:
-    """Whether amendments lead from one digest to another, in however many steps."""
-    reached = {old}
-    own = [one for one in amendments if one.key == key]
-    for _ in own:
-        reached |= {one.new for one in own if one.old in reached}
-    return new in reached
-
-
 def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) -> Finding:
-    what = f"the {WHAT[one.key]} of {quoted(change.id)} ({short(one.old)})"
+    what = f"the {WHAT[one.key]} of {quoted(change.id)} (digest {short(one.old)})"
     again = "after it had been taken out of the lock, " if change.restored else ""
     where = f"{in_commit(change.commit)}: {again}no amendment says so"
     ever = {each.after.digest for each in state.chronicle.of(change.id) if each.after}
@@ -109,7 +95,7 @@ def _dropped(state: StudyState, spoken_of: set[tuple[str, str]]) -> Iterator[Fin
 
 def _of_a_branch(state: StudyState, change: Change, digest: str) -> Finding:
     message = (
-        f"{quoted(change.id)} was registered otherwise on a branch ({short(digest)})"
+        f"{quoted(change.id)} was registered otherwise on a branch (digest {short(digest)})"
         f"{in_commit(change.commit)}; merging took another one"
     )
     return told(
@@ -136,7 +122,7 @@ def _rivals(state: StudyState) -> Iterator[Finding]:
                 done.add((name, digest))
                 message = (
                     f"{quoted(name)} was registered twice{in_commit(version.commit)}, and differently: "
-                    f"beside the lock lies another one of this study, with {short(digest)}"
+                    f"beside the lock lies another one of this study, with digest {short(digest)}"
                 )
                 yield told(
                     state,
