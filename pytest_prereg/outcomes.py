@@ -12,6 +12,7 @@ from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
 from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.recordable import is_recordable
+from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
 from pytest_prereg.audit.withdrawn import repeats_of
 from pytest_prereg.errors import PreregError, Problem
@@ -212,12 +213,14 @@ class StudyRun:
         """What a failed prediction shows in the failures section."""
         shown = self.shown(assessment)
         lines = [f"claim: {assessment.prediction.claim}", *verdict_lines([shown], 80, unicode=self.unicode)]
-        if assessment.judgement is None or assessment.judgement.verdict is Verdict.INCONCLUSIVE:
+        is_guard = assessment.prediction.table.kind == "guard"
+        is_undecided = assessment.judgement is None or assessment.judgement.verdict is Verdict.INCONCLUSIVE
+        if is_guard and is_undecided:
             is_excused = assessment.judgement is not None and self._was_refuted(assessment)
             excused = "with all that was measured it is refuted; it fails until its subject is mended"
             demanded = 'on-inconclusive = "fail": this guard has to be supported'
             lines.append(excused if is_excused else demanded)
-        elif assessment.prediction.table.kind == "guard" and not assessment.changed:
+        elif is_guard and not assessment.changed:
             lines.append("a guard that is refuted, and confirmed, fails until its subject is mended")
         elif assessment.standing == "exploratory" and not assessment.recorded:
             why = why_exploratory(assessment)
@@ -394,6 +397,7 @@ def _record(assessment: Assessment) -> Record:
             statistic=prediction.statistic,
             unit=assessment.unit,
             planned=assessment.planned,
+            flags=tuple(flag for flag in assessment.flags if flag == WAS_REFUTED),
         )
     return judged_record(
         msgspec.structs.replace(judgement, flags=assessment.flags),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit import git_commands
+from pytest_prereg.audit.amending import data_of
 from pytest_prereg.audit.changes import Revision
 from pytest_prereg.audit.committed import committed_lock, uncommitted_code
 from pytest_prereg.audit.dependencies import rests_on
@@ -35,6 +36,7 @@ from pytest_prereg.registry.lock import (
     wrong_unit,
 )
 from pytest_prereg.registry.namesakes import check_namesakes
+from pytest_prereg.registry.reasons import given_reason
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.relations import predecessor
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
+    from pytest_prereg.audit.amending import Amended
     from pytest_prereg.audit.tags import Tagged
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
@@ -306,21 +309,30 @@ def _problem(study: Study, name: str, code: str, message: str, advice: str) -> P
     )
 
 
-def amend_registered(study: Study, names: Collection[str], reason: str) -> None:
+def amend_registered(study: Study, names: Collection[str], reason: str) -> list[Amended]:
     """Register predictions as they stand now in place of what was registered, with the reason in the lock.
 
+    Returns:
+        What data there were for each of them, in their order.
+
     Raises:
-        StudyError: If one is unknown, unregistered or unchanged, or could not be registered as it stands.
+        UsageError: There is no reason (PR005), or no prediction of an id (PR007).
+        StudyError: If one is unregistered or unchanged, or could not be registered as it stands; if evidence
+            is gone that may be of one (PR207), or refutes what the lock has another verdict on (PR211).
     """
+    reason = given_reason(reason)
     found = review(study, amended=names)
     if found.lock is None:
         message = f"nothing is registered yet, so {listed(names)} can't be amended"
         raise StudyError(Problem(code="PR007", path=str(study.lock_path), message=message))
-    amended = amend(found.lock, study, names, reason)
+    amend(found.lock, study, names, reason)  # what is wrong with the names is told before all else
     own = [problem for problem in found.problems if problem.code not in ("PR103", "PR104")]
     if own:
         raise StudyError(own)
-    write_lock(study.lock_path, amended)
+    data = data_of(study, found.lock, names)
+    verdicts = {one.prediction: one.verdict for one in data if one.verdict is not None}
+    write_lock(study.lock_path, amend(found.lock, study, names, reason, verdicts=verdicts))
+    return data
 
 
 def changed_of(study: Study, experiment: Experiment) -> list[str]:

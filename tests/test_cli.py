@@ -318,12 +318,12 @@ class TestAmend:
         run("lock")
         assert "PR105" in run("amend", "faster", "--reason", "x", code=1).stderr
         assert "PR105" in run("amend", "--experiment", "runs", "--reason", "x", code=1).stderr
-        assert 'did you mean "faster"?' in run("amend", "fastr", "--reason", "x", code=1).stderr
+        assert 'did you mean "faster"?' in run("amend", "fastr", "--reason", "x", code=2).stderr
 
     @pytest.mark.usefixtures("study")
     def test_it_needs_a_reason_and_a_name(self):
         assert "--reason" in run("amend", "faster", code=2).stderr
-        assert "empty" in run("amend", "faster", "--reason", " ", code=2).stderr
+        assert "PR005: this needs a reason" in run("amend", "faster", "--reason", " ", code=2).stderr
         run("amend", "--reason", "x", code=2)
         run("amend", "faster", "--experiment", "runs", "--reason", "x", code=2)
 

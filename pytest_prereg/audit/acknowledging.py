@@ -5,6 +5,7 @@ An entry of the lock is of one finding, by what exactly that is about. It covers
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,18 @@ from pytest_prereg.audit.finding import Finding, Level, sound
 from pytest_prereg.errors import Problem, StudyError, UsageError
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.registry.lock_file import Acknowledgement
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.reasons import given_reason
+from pytest_prereg.registry.refusals import quoted, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.registry.lock import Lock
+
+
+CODES = tuple(f"PR{number}" for number in range(201, 217))
+"""Those of which a finding can be a review."""
 
 
 def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[Lock, list[Finding]]:
@@ -34,21 +40,43 @@ def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[L
         reason: Why it may stand, in the words of whoever has looked.
 
     Raises:
-        UsageError: There is no reason (PR005).
+        UsageError: There is no reason, or no such code (PR005), or nothing has the id (PR007).
         StudyError: Nothing of the kind is open (PR152).
     """
     code = code.upper()
-    if not any(map(str.isalnum, reason)):
-        message = (
-            f"{quoted(code)} of {quoted(name)} needs a reason: whoever reads the verdict has to judge it"
-        )
-        raise UsageError(Problem(code="PR005", message=message, advice="Say it with --reason '…'"))
+    reason = given_reason(reason)
     findings = audit_study(state).findings
+    _check_code(code, name, findings)
     chosen = [one for one in _open(findings) if (one.code, one.id) == (code, name)]
+    if not any(name in known for known in _known(state)) and all(one.id != name for one in findings):
+        raise UsageError(_unknown(state, findings, name))
     if not chosen or state.lock is None:
         raise StudyError(_nothing(state, findings, code, name))
-    entries = {one.about: _entry(one, sound(reason.strip())) for one in chosen}.values()
+    entries = {one.about: _entry(one, sound(reason)) for one in chosen}.values()
     return replace(state.lock, acknowledged=(*state.lock.acknowledged, *entries)), chosen
+
+
+def _known(state: StudyState) -> Iterator[Iterable[str]]:
+    yield from (state.study.predictions, state.study.experiments, state.files)
+    yield from [state.lock.predictions] if state.lock else []
+
+
+def _check_code(code: str, name: str, findings: Iterable[Finding]) -> None:
+    if code in CODES or any(one.code == code for one in findings):
+        return
+    if name.upper() in CODES:
+        message = f"the code comes first, and then the id: {quoted(name)} is a code"
+        advice = f"pytest-prereg acknowledge {name.upper()} {shlex.quote(code.lower())} --reason '…'"
+    else:
+        message = f"nothing that is found has the code {quoted(code)}; there are {CODES[0]} to {CODES[-1]}"
+        advice = "What is open, with its code: pytest-prereg audit"
+    raise UsageError(Problem(code="PR005", message=message, advice=advice))
+
+
+def _unknown(state: StudyState, findings: Iterable[Finding], name: str) -> Problem:
+    hint = suggestion(name, state.study.predictions, "there are")
+    message = f"there is no prediction or experiment {quoted(name)}{hint}; {_what_is_open(findings)}"
+    return Problem(code="PR007", path=shown(state.study.path), message=message)
 
 
 def _entry(finding: Finding, reason: str) -> Acknowledgement:

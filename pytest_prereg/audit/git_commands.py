@@ -55,6 +55,13 @@ def push_command(folder: Path, ref: str) -> str:
     return f"{git} push origin {shlex.quote(ref)}"
 
 
+def whole_history(repository: Repository | None) -> str | None:
+    """Return how to have what a shallow clone lacks, tags included; ``None`` for any other one."""
+    if repository is None or not repository.shallow:
+        return None
+    return "git fetch --unshallow --tags (in CI: fetch-depth: 0 and fetch-tags: true)"
+
+
 def _is_inside(here: Path, folder: Path, repository: Repository | None) -> bool:
     """Whether git, run here, would take the study's repository for its own."""
     if repository is None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Prediction
 
+WAS_REFUTED = "was refuted before it was amended"
+
 EARLIER_SUBJECT = "earlier subject"
 """What was measured is no longer what it was."""
 
@@ -101,6 +103,7 @@ def of_registration(
     remarks = {
         "earlier data": any(name not in prediction.experiments for name in measured_in),
         "amended after data": any(each.key == "digest" and each.verdict for each in amendments),
+        WAS_REFUTED: entry is not None and entry.was_refuted,
         "reworded": entry is not None and entry.claim != claim_digest(prediction.claim),
         "low confidence": prediction.confidence < USUAL_CONFIDENCE,
     }

@@ -22,6 +22,7 @@ from pytest_prereg.errors import PreregError, Problem, StudyError, UsageError
 from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.registry.lock_file import Cause, Exclusion, Void
+from pytest_prereg.registry.reasons import given_reason
 from pytest_prereg.registry.refusals import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def exclude(state: StudyState, repeat: str, reason: str, cause: str) -> Lock:
         cause: What failed: ``instrument``, ``subject``, ``tool`` or ``service``.
 
     Raises:
-        UsageError: There is no reason, or the cause is none of those (PR005).
-        StudyError: There is no such repeat (PR007), or it may not be excluded (PR150).
+        UsageError: There is no reason, or the cause is none of those (PR005); no such repeat (PR007).
+        StudyError: It may not be excluded (PR150).
     """
     lock = _lock_of(state, repeat, reason)
     causes: tuple[Cause, ...] = get_args(Cause)
@@ -64,7 +65,7 @@ def exclude(state: StudyState, repeat: str, reason: str, cause: str) -> Lock:
         message = f"{quoted(cause)} is no cause{suggestion(cause, causes, 'what failed is one of')}"
         raise UsageError(Problem(code="PR005", message=message))
     if problem := _not_excludable(state, lock, repeat):
-        raise StudyError(problem)
+        raise UsageError(problem) if problem.code == "PR007" else StudyError(problem)
     entry = Exclusion(repeat=repeat, reason=reason.strip(), cause=chosen, at=utc_now())
     return replace(lock, exclusions=(*lock.exclusions, entry))
 
@@ -78,14 +79,14 @@ def void(state: StudyState, series: str, reason: str) -> Lock:
         reason: Why, in the author's words.
 
     Raises:
-        UsageError: There is no reason (PR005).
-        StudyError: There is no such series (PR007), or it is voided already (PR150).
+        UsageError: There is no reason (PR005), or no such series (PR007).
+        StudyError: It is voided already (PR150).
     """
     lock = _lock_of(state, series, reason)
     known = {name_of(one) for several in state.series.values() for one in several}
     if series not in known:
         wrong = unknown_series(series, {name_of(one): one for own in state.series.values() for one in own})
-        raise StudyError(Problem(code="PR007", message=wrong or ""))
+        raise UsageError(Problem(code="PR007", message=wrong or ""))
     if before := next((one for one in lock.voided if one.series == series), None):
         message = f"{quoted(series)} is voided already: {before.reason}"
         raise StudyError(Problem(code="PR150", path=shown(state.study.lock_path), message=message))
@@ -117,9 +118,7 @@ def _numbers(judgement: Judgement | None) -> tuple[object, ...]:
 
 
 def _lock_of(state: StudyState, name: str, reason: str) -> Lock:
-    if not reason.strip():
-        message = f"{quoted(name)} needs a reason: whoever reads the verdict has to judge it"
-        raise UsageError(Problem(code="PR005", message=message, advice="Say it with --reason '…'"))
+    given_reason(reason)
     if state.lock is None:
         message = f"nothing is registered yet, so there is nothing to say against {quoted(name)}"
         raise StudyError(Problem(code="PR007", path=shown(state.study.lock_path), message=message))

@@ -41,7 +41,8 @@ def totals_of(state: StudyState) -> Totals:
     """Return the totals of a study.
 
     What is exploratory, or follows from a model or an identity, is in none that counts verdicts or repeats.
-    What is withdrawn stays among the refuted, if it was refuted, and counts no more otherwise.
+    What is withdrawn stays among the refuted, if it was refuted, and counts no more otherwise. So does what
+    was refuted before it was amended, whatever it says by now.
     """
     try:
         assessments = [state.assess(one) for one in state.study.predictions.values()]
@@ -53,7 +54,11 @@ def totals_of(state: StudyState) -> Totals:
     counted = [one for one in valid if _counts(one)]
     obstacles = [found for one in counted if (found := obstacle(one, exploratory=False))]
     judgements = [one.judgement for one in counted if one.judgement is not None]
-    verdicts = [*(one.verdict.value for one in judgements), *_buried(state, assessments)]
+    verdicts = [
+        *(one.verdict.value for one in judgements),
+        *_buried(state, assessments),
+        *_amended(state, assessments),
+    ]
     counts = {
         "registered": _registered(state),
         "pending": sum(one.judgement is None for one in valid),
@@ -82,3 +87,15 @@ def _buried(state: StudyState, assessments: list[Assessment]) -> Iterator[str]:
         if one.withdrawal is not None and is_refuted and _counts(one):
             yield Verdict.REFUTED.value
     yield from (Verdict.REFUTED.value for one in tombstones(state) if one.is_counted)
+
+
+def _amended(state: StudyState, assessments: list[Assessment]) -> Iterator[str]:
+    """Yield *refuted* for each that was so before it was amended, and is not counted as refuted by itself.
+
+    Of those that the study no longer has their tombstones tell.
+    """
+    for one in assessments:
+        is_refuted = one.judgement is not None and one.judgement.verdict is Verdict.REFUTED
+        entry = state.entry(one.prediction)
+        if entry is not None and entry.was_refuted and not (is_refuted and _counts(one)):
+            yield Verdict.REFUTED.value

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.git_commands import is_ignored, newest
+from pytest_prereg.audit.git_commands import is_ignored, newest, whole_history
 from pytest_prereg.audit.guards import found_for
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
-from pytest_prereg.errors import PreregError, Problem, StudyError, UsageError
+from pytest_prereg.errors import HistoryError, PreregError, Problem, StudyError, UsageError
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.registry.lock import Withdrawal
+from pytest_prereg.registry.reasons import given_reason
 from pytest_prereg.registry.refusals import quoted, suggestion
 from pytest_prereg.registry.uses import named
 
@@ -43,21 +44,21 @@ def withdraw(state: StudyState, names: Iterable[str], reason: str) -> tuple[Lock
         reason: Why, in the author's words.
 
     Raises:
-        UsageError: There is no reason (PR005).
-        StudyError: One is unknown or not registered (PR007), withdrawn already (PR105), or what its evidence
-            gives can't be recorded (the code says why); nothing is withdrawn then.
+        UsageError: There is no reason (PR005), or no prediction of a name (PR007).
+        StudyError: One is not registered (PR007), withdrawn already (PR105), or what its evidence gives can't
+            be recorded (the code says why); nothing is withdrawn then.
+        HistoryError: Nothing stands in the way but that git can't tell what came first (PR212).
     """
-    if not reason.strip():
-        message = "a withdrawal needs a reason: whoever reads the study has to judge it"
-        raise UsageError(Problem(code="PR005", message=message, advice="Say it with --reason '…'"))
+    reason = given_reason(reason)
     lock, chosen, problems = _chosen(state, names)
     entries = {}
     for name in chosen:
         found = _obstacles(state, name, lock.predictions[name])
         problems += [one for one in found if one not in problems]
-        entries[name] = _buried(state, name, lock.predictions[name], reason.strip())
+        entries[name] = _buried(state, name, lock.predictions[name], reason)
     if problems:
-        raise StudyError(problems)
+        is_untold = all(one.code == "PR212" for one in problems)
+        raise HistoryError(problems) if is_untold else StudyError(problems)
     return msgspec.structs.replace(lock, predictions={**lock.predictions, **entries}), chosen
 
 
@@ -68,13 +69,18 @@ def _chosen(state: StudyState, names: Iterable[str]) -> tuple[Lock, list[str], l
         message = "nothing is registered yet, so there is nothing to withdraw: take it out of the file"
         raise StudyError(Problem(code="PR007", path=shown(state.study.lock_path), message=message))
     chosen: dict[str, None] = {}
-    problems = []
+    problems, unknown = [], []
     for name in names:
         ids = [*named(name, state.study.predictions)] or _in_lock(name, lock)
+        if not ids:
+            unknown.append(_unknown(state.study, lock, name))
+            continue
         left = [one for one in ids if one in lock.predictions and lock.predictions[one].withdrawal is None]
         chosen.update(dict.fromkeys(left))
         if not left:
             problems.append(_nothing_left(state.study, lock, name, ids))
+    if unknown:
+        raise UsageError(unknown)
     return lock, [*chosen], problems
 
 
@@ -88,12 +94,14 @@ def _table(name: str) -> str:
     return name.partition("[")[0]
 
 
+def _unknown(study: Study, lock: Lock, name: str) -> Problem:
+    hint = suggestion(name, lock.predictions, "registered are")
+    message = f"there is no prediction {quoted(name)}{hint}"
+    return Problem(code="PR007", path=shown(study.lock_path), message=message)
+
+
 def _nothing_left(study: Study, lock: Lock, name: str, ids: list[str]) -> Problem:
     """Why nothing is withdrawn under a name."""
-    if not ids:
-        hint = suggestion(name, lock.predictions, "registered are")
-        message = f"there is no prediction {quoted(name)}{hint}"
-        return Problem(code="PR007", path=shown(study.lock_path), message=message)
     before = next((entry for one in ids if (entry := lock.predictions.get(one))), None)
     if before is not None and before.withdrawal is not None:
         message = f"{quoted(name)} is withdrawn already: {before.withdrawal.reason}"
@@ -118,7 +126,7 @@ def _buried(state: StudyState, name: str, entry: LockEntry, reason: str) -> Lock
     )
     assessment = _assessed(state, prediction)
     if assessment is not None and assessment.judgement is None and entry.verdict is None:
-        assessment = _last_judged(state, assessment)
+        assessment = last_judged(state, assessment)
     if assessment is not None and is_recordable(assessment):
         entry = recorded_entry(assessment, entry)
     return msgspec.structs.replace(entry, withdrawal=withdrawal)
@@ -131,8 +139,8 @@ def _assessed(state: StudyState, prediction: Prediction) -> Assessment | None:
         return None
 
 
-def _last_judged(state: StudyState, assessment: Assessment) -> Assessment:
-    """A guard without a verdict on its subject as it is now, with that on the last version that has one."""
+def last_judged(state: StudyState, assessment: Assessment) -> Assessment:
+    """Return a guard without a verdict on its subject as it is, with that on the last one that has one."""
     for version in reversed(assessment.history):
         found = found_for(state, assessment.prediction, version.subject)
         if found.judgement is not None:
@@ -201,7 +209,7 @@ def _unsettled(state: StudyState, assessment: Assessment) -> Iterator[Problem]:
         yield _problem(state, assessment, "PR211", message, advice)
     elif assessment.order.grade is Grade.UNVERIFIABLE and state.repository is not None:
         message = f"whether the verdict on {name} counts can't be told: {assessment.order.detail}"
-        yield _problem(state, assessment, "PR212", message, "git fetch --unshallow")
+        yield _problem(state, assessment, "PR212", message, whole_history(state.repository))
 
 
 def _is_sealed(state: StudyState, assessment: Assessment) -> bool:
@@ -210,7 +218,9 @@ def _is_sealed(state: StudyState, assessment: Assessment) -> bool:
     return basis is not None and any(state.binds(one, assessment.prediction) for one in basis.values())
 
 
-def _problem(state: StudyState, assessment: Assessment, code: str, message: str, advice: str) -> Problem:
+def _problem(
+    state: StudyState, assessment: Assessment, code: str, message: str, advice: str | None
+) -> Problem:
     path, line = shown(state.study.path), assessment.prediction.line
     return Problem(code=code, path=path, line=line, message=message, advice=advice)
 

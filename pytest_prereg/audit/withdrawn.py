@@ -58,8 +58,13 @@ class Tombstone(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def counts_as_refuted(entry: LockEntry, standing: Standing | None) -> bool:
-    """Whether what was withdrawn, with its text in the study or without, stays counted as refuted."""
-    is_measured = entry.withdrawal is not None and entry.withdrawal.basis == "measured"
+    """Whether what was withdrawn, with its text in the study or without, stays counted as refuted.
+
+    What was refuted before it was amended does, whatever it says by now.
+    """
+    if entry.withdrawal is None or entry.was_refuted:
+        return entry.withdrawal is not None
+    is_measured = entry.withdrawal.basis == "measured"
     return is_measured and standing != "exploratory" and entry.verdict == Verdict.REFUTED
 
 
@@ -115,14 +120,13 @@ def files_of(state: StudyState, name: str, digests: set[str]) -> Iterator[Sessio
 
 def repeats_of(state: StudyState, name: str, entry: LockEntry) -> int:
     """Return how many repeats were recorded for a prediction, under whatever it was registered as."""
-    return len(
-        {
-            attempt.repeat
-            for file in files_of(state, name, digests_of(entry))
-            for attempt in file.attempts
-            if attempt.outcome not in _UNCOUNTED
-        }
-    )
+    return repeats_in(files_of(state, name, digests_of(entry)))
+
+
+def repeats_in(files: Iterable[SessionFile]) -> int:
+    """Return how many repeats some sessions recorded, without pilots, warm-ups and what was run again."""
+    attempts = (attempt for file in files for attempt in file.attempts)
+    return len({attempt.repeat for attempt in attempts if attempt.outcome not in _UNCOUNTED})
 
 
 def remembered(prediction: Prediction, entry: LockEntry, found: Found, evidenced: Evidenced | None) -> Found:

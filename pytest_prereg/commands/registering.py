@@ -168,19 +168,20 @@ def _say_registered(study: Study, found: Review) -> None:
 def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Path | None) -> None:
     """Register changed predictions as they stand now; what they were stays in the lock."""
     from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.registry.reasons import given_reason  # noqa: PLC0415
+    from pytest_prereg.report.amendments import amended_lines  # noqa: PLC0415
 
     study = load(file)
     if bool(names) == bool(experiment):
         raise click.UsageError("name predictions, or --experiment")
-    if not reason.strip():
-        raise click.UsageError("--reason is empty")
+    given_reason(reason)
     if names:
         chosen = registration.changed_under(study, names)
     else:
         chosen = registration.changed_of(study, experiment_of(study, experiment or ""))
-    registration.amend_registered(study, chosen, reason)
-    for name in chosen:
-        say(f"amended  {name}")
+    for amended in registration.amend_registered(study, chosen, reason):
+        for line in amended_lines(study, amended, width()):
+            say(line)
     say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
 
 

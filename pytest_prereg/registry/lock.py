@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.errors import Problem, StudyError, UsageError
 from pytest_prereg.registry.digest import claim_digest, registration_digest, source_of_all
 from pytest_prereg.registry.lock_file import (
     Acknowledgement,
@@ -28,7 +28,7 @@ from pytest_prereg.registry.toml import shown
 from pytest_prereg.registry.units import registered_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pytest_prereg.registry.model import Prediction, Study
 
@@ -55,6 +55,8 @@ __all__ = [
 ]
 
 Key = Literal["digest", "claim", "experiment"]
+
+_NONE: Mapping[str, str] = {}
 
 CHANGED: dict[Key, tuple[str, str]] = {
     "digest": ("PR104", "is no longer what was registered"),
@@ -170,20 +172,40 @@ def register(study: Study, lock: Lock | None, registration: Registration) -> Loc
     return msgspec.structs.replace(lock, predictions={**lock.predictions, **registration.new})
 
 
-def amend(lock: Lock, study: Study, ids: Iterable[str], reason: str, *, at: str | None = None) -> Lock:
+def amend(
+    lock: Lock,
+    study: Study,
+    ids: Iterable[str],
+    reason: str,
+    *,
+    at: str | None = None,
+    verdicts: Mapping[str, str] = _NONE,
+) -> Lock:
     """The lock with the study's current digests of some predictions, each change entered with its reason.
 
     A verdict that stood there is kept in the amendment and taken out of the entry where the registration
     itself changed: it was about something else. New words, or new code, leave it in place.
 
+    Args:
+        lock: The study's.
+        study: As it is written now.
+        ids: Which predictions.
+        reason: Why, in the author's words.
+        at: Time of the amendment, UTC, ISO 8601; now unless given.
+        verdicts: What the evidence gives of what was registered, by id, where the lock records nothing yet.
+
     Raises:
-        StudyError: An id is not in the study, not registered, or withdrawn (PR007); nothing changed (PR105).
+        UsageError: There is no prediction of an id (PR007).
+        StudyError: One is not registered, or withdrawn (PR007); nothing changed (PR105).
     """
     _entries(study, lock)
+    names = list(dict.fromkeys(ids))
+    if unknown := [_unknown(name, study) for name in names if name not in study.predictions]:
+        raise UsageError(unknown)
     current = _Current(study, at or _now())
     changed: dict[str, LockEntry] = {}
     problems = []
-    for name in dict.fromkeys(ids):
+    for name in names:
         if wrong := _not_amendable(name, study, lock):
             problems.append(wrong)
             continue
@@ -192,16 +214,20 @@ def amend(lock: Lock, study: Study, ids: Iterable[str], reason: str, *, at: str 
         if not keys:
             message = f"{quoted(name)} is what was registered, so there is nothing to amend"
             problems.append(Problem(code="PR105", path=shown(study.path), message=message))
-        changed[name] = current.amended(study.predictions[name], entry, keys, reason)
+        stood = entry.verdict or verdicts.get(name)
+        changed[name] = current.amended(study.predictions[name], entry, keys, reason, stood)
     if problems:
         raise StudyError(problems)
     return msgspec.structs.replace(lock, predictions={**lock.predictions, **changed})
 
 
+def _unknown(name: str, study: Study) -> Problem:
+    message = f"there is no prediction {quoted(name)}{suggestion(name, study.predictions, 'there are')}"
+    return Problem(code="PR007", path=shown(study.path), message=message)
+
+
 def _not_amendable(name: str, study: Study, lock: Lock) -> Problem | None:
-    if name not in study.predictions:
-        message = f"no prediction is called {quoted(name)}{suggestion(name, study.predictions)}"
-    elif name not in lock.predictions:
+    if name not in lock.predictions:
         message = f"{quoted(name)} is not registered yet, so there is nothing to amend"
     elif lock.predictions[name].withdrawal is not None:
         message = f"{quoted(name)} is withdrawn; register a new prediction instead"
@@ -293,8 +319,13 @@ class _Current:
             for code, difference in (CHANGED[key] for key in keys)
         )
 
-    def amended(self, prediction: Prediction, entry: LockEntry, keys: list[Key], reason: str) -> LockEntry:
-        """An entry with the digests of now and the change entered, without a verdict on what was claimed."""
+    def amended(
+        self, prediction: Prediction, entry: LockEntry, keys: list[Key], reason: str, stood: str | None
+    ) -> LockEntry:
+        """An entry with the digests of now and the change entered, without a verdict on what was claimed.
+
+        ``stood`` is that verdict.
+        """
         now = self.digests(prediction)
         new: dict[str, Any] = {key: now[key] for key in keys}
         amendments = [
@@ -304,7 +335,7 @@ class _Current:
                 reason=reason,
                 at=self.at,
                 key=key,
-                verdict=entry.verdict if key == "digest" else None,
+                verdict=stood if key == "digest" else None,
             )
             for key in keys
         ]

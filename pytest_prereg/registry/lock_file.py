@@ -50,7 +50,7 @@ class Amendment(Entry, kw_only=True, frozen=True):
     key: Literal["digest", "claim", "experiment"] = "digest"
     """Which of the entry's digests changed."""
     verdict: str | None = None
-    """The verdict that stood in the lock when the digest changed: amended after data."""
+    """The verdict recorded, or given by the evidence, when the digest changed: amended after data."""
 
 
 class Withdrawal(Entry, kw_only=True, frozen=True):
@@ -92,6 +92,11 @@ class LockEntry(Entry, kw_only=True, frozen=True):
     method: str | None = None
     amendments: tuple[Amendment, ...] = msgspec.field(default=(), name="amendment")
     withdrawal: Withdrawal | None = None
+
+    @property
+    def was_refuted(self) -> bool:
+        """Whether it was refuted when what is registered was amended: nobody amends that away."""
+        return any(each.key == "digest" and each.verdict == "refuted" for each in self.amendments)
 
 
 Cause = Literal["instrument", "subject", "tool", "service"]

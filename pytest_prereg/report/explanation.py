@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.again import AGAIN
 from pytest_prereg.audit.assessing import RESTS_ON_AMENDED
+from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.evidence.cost import dollars
 from pytest_prereg.judge.chances import plan_of
@@ -83,6 +84,7 @@ FLAGS: Mapping[str, str] = {
     "next, decides, once",
     "earlier data": "another series was there to be seen before this one was complete",
     "amended after data": "the registration was changed when it had a verdict already",
+    WAS_REFUTED: "the registration was changed when it had been refuted; that stays counted as refuted",
     "reworded": "the claim is no longer in the words that were registered",
     "evidence removed": "evidence of the experiment was committed, and is gone or altered since",
     "follows a decided one": "its predecessor is decided, so nothing was left for a successor to decide",

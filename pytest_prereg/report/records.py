@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -120,8 +121,15 @@ def judged_record(
 
 def counts_as_refuted(record: Record) -> bool:
     """Whether a withdrawn prediction stays counted: a refutation does, whatever becomes of its claim."""
-    is_refuted = record.status == "withdrawn" and record.verdict is Verdict.REFUTED
-    return is_refuted and record.standing != "exploratory"
+    if record.status != "withdrawn":
+        return False
+    is_refuted = record.verdict is Verdict.REFUTED and record.standing != "exploratory"
+    return is_refuted or was_refuted(record)
+
+
+def was_refuted(record: Record) -> bool:
+    """Whether it was refuted before it was amended: that stays counted, whatever is claimed since."""
+    return WAS_REFUTED in record.flags
 
 
 def _finite(value: float | None) -> float | None:
@@ -139,6 +147,7 @@ def pending_record(
     planned: int | None,
     series: int | None = None,
     sessions: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
 ) -> Record:
     """Return the record of a prediction that is not judged yet: n and interval stay sealed."""
     return Record(
@@ -162,7 +171,7 @@ def pending_record(
         sessions=sessions,
         recorded=None,
         changed=False,
-        flags=(),
+        flags=flags,
         cost_usd=None,
         repeats=(),
     )
@@ -205,7 +214,7 @@ def tombstone_record(
         sessions=sessions,
         recorded=verdict,
         changed=False,
-        flags=(),
+        flags=(WAS_REFUTED,) if entry.was_refuted else (),
         cost_usd=None,
         repeats=(),
     )

@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.judge.credences import calibration
+from pytest_prereg.judge.model import Verdict
 from pytest_prereg.report.columns import ascii_text, wrapped
-from pytest_prereg.report.records import counts_as_refuted
+from pytest_prereg.report.records import counts_as_refuted, was_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,25 +59,37 @@ def scoreboard(
 
 
 def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
-    counted = [record for record in measured if record.standing != "exploratory" and _stands(record)]
+    counted = [record for record in measured if record.standing != "exploratory" and _has_verdict(record)]
     verdicts = Counter(str(record.verdict) for record in counted if record.verdict is not None)
+    refuted = {record.id for record in counted if record.verdict is Verdict.REFUTED}
+    amended = [record for record in records if was_refuted(record) and record.id not in refuted]
+    verdicts["refuted"] += len(amended)
     registered = sum(record.order != "unregistered" for record in records)
     pending = sum(record.status == "pending" for record in records)
-    withdrawn = sum(counts_as_refuted(record) for record in counted)
+    withdrawn = sum(counts_as_refuted(record) for record in (*counted, *amended))
     of_each = {name: f"{verdicts[name]} {name}" for name in _VERDICTS}
-    of_each["refuted"] += f" ({withdrawn} withdrawn)" if withdrawn else ""
+    beside = [f"{withdrawn} withdrawn"] if withdrawn else []
+    beside += [f"{len(amended)} amended"] if amended else []
+    of_each["refuted"] += f" ({', '.join(beside)})" if beside else ""
     return [f"{registered} registered", f"{verdicts.total()} judged", *of_each.values(), f"{pending} pending"]
 
 
+def _has_verdict(record: Record) -> bool:
+    """Whether the verdict of now counts: of what is withdrawn a refutation does."""
+    return record.status != "withdrawn" or record.verdict is Verdict.REFUTED
+
+
 def _stands(record: Record) -> bool:
-    """Whether a record counts: one that is withdrawn does where it was refuted, and only there."""
+    """Whether a record is of what stands: one that is withdrawn is where it was refuted, and only there."""
     return record.status != "withdrawn" or counts_as_refuted(record)
 
 
 def _notes(records: Sequence[Record]) -> list[str]:
     standing = [record for record in records if _stands(record)]
     standings = Counter(record.standing for record in standing)
-    exploratory = standings["exploratory"]
+    exploratory = sum(
+        record.standing == "exploratory" and not counts_as_refuted(record) for record in standing
+    )
     imported = sum("imported" in record.flags for record in standing)
     left = len(records) - len(standing)
     notes = [f"{standings['confirmatory']} of {len(standing)} confirmatory"]

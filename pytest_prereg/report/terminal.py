@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.regions import Region, describe, edges
 from pytest_prereg.report.columns import ascii_text, cut, padded, width_of, wrapped
 from pytest_prereg.report.forest import forest
-from pytest_prereg.report.records import Record, counts_as_refuted
+from pytest_prereg.report.records import Record, counts_as_refuted, was_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -215,8 +216,9 @@ def _undecided(shown: Shown) -> str:
     if shown.record.status == "withdrawn":
         return withdrawn_text(shown.record, shown.detail, shown.repeats)
     pending = f"pending: {shown.detail or 'not every repeat is in'}"
+    flags = shown.record.flags
     standing = standing_words(shown.record, shown.why) if shown.record.standing == "exploratory" else ()
-    return "; ".join((pending, *standing))
+    return "; ".join((pending, *standing, *flags))
 
 
 def withdrawn_text(record: Record, reason: str | None, repeats: int = 0) -> str:
@@ -226,6 +228,8 @@ def withdrawn_text(record: Record, reason: str | None, repeats: int = 0) -> str:
     """
     if counts_as_refuted(record):
         what = ", counted as refuted"
+        if record.verdict is not Verdict.REFUTED and was_refuted(record):
+            what += f" ({WAS_REFUTED})"
     elif record.verdict is not None:
         exploratory = "exploratory, " if record.standing == "exploratory" else ""
         what = f", {exploratory}was {record.verdict}"

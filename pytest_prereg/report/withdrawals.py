@@ -39,6 +39,8 @@ def _counts(state: StudyState, name: str, entry: LockEntry) -> str:
     """What it counts as: a refutation stays one."""
     if entry.verdict == Verdict.REFUTED:
         return "it was refuted, and stays counted as refuted"
+    if entry.was_refuted:
+        return "it was refuted before it was amended, and stays counted as refuted"
     if entry.verdict is not None:
         return f"it was {entry.verdict}, and counts no more"
     if repeats := repeats_of(state, name, entry):

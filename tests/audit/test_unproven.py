@@ -191,7 +191,8 @@ def test_a_history_that_is_cut(measured, tmp_path):
     assert measured.said(tmp_path / "whole") == [EDITED]
     said = measured.said(tmp_path / "cut")
     assert (
-        "That nothing came before what is here: history is cut at 1 commit (git fetch --unshallow)." in said
+        "That nothing came before what is here: history is cut at 1 commit (git fetch --unshallow --tags)."
+        in said
     )
 
 

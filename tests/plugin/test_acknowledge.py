@@ -85,9 +85,7 @@ def test_a_later_finding_under_the_same_code_and_id_is_open_again(at_stage):
     assert project.prereg("audit").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "name"), [("PR214", "below-twoo"), ("PR208", "above-two"), ("nonsense", "")]
-)
+@pytest.mark.parametrize(("code", "name"), [("PR208", "above-two"), ("pr208", "below-two")])
 def test_where_nothing_of_the_kind_is_open_it_says_what_is(at_stage, code, name):
     project = at_stage("recorded")
     result = project.prereg("acknowledge", code, name, *REASON)
@@ -97,6 +95,15 @@ def test_where_nothing_of_the_kind_is_open_it_says_what_is(at_stage, code, name)
         in result.output
     )
     assert entries(project) == []
+
+
+def test_an_id_that_nothing_has_is_told_with_the_nearest_one_and_with_what_is_open(at_stage):
+    result = at_stage("recorded").prereg("acknowledge", "PR214", "below-twoo", *REASON)
+    assert result.exit_code == 2
+    assert (
+        'PR007: there is no prediction or experiment "below-twoo"; did you mean "below-two"?' in result.output
+    )
+    assert "; open: PR214 above-two (2)" in result.output
 
 
 def test_an_error_can_not_be_acknowledged(at_stage):

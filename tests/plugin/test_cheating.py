@@ -265,7 +265,12 @@ def test_amending_after_a_verdict_marks_the_next_one_for_good(at_stage, records)
     verdict = records(project)["above-two"]
 
     assert (verdict["verdict"], verdict["series"]) == ("supported", 2)
-    assert verdict["flags"] == ["imported", "earlier data", "amended after data"]
+    assert verdict["flags"] == [
+        "imported",
+        "earlier data",
+        "amended after data",
+        "was refuted before it was amended",
+    ]
 
 
 def test_an_experiment_that_was_renamed_does_not_hide_its_data(at_stage, records):
@@ -282,7 +287,10 @@ def test_an_experiment_that_was_renamed_does_not_hide_its_data(at_stage, records
 
     verdict = records(project)["below-two"]
 
-    assert (verdict["series"], verdict["flags"]) == (1, ["imported", "earlier data"])
+    assert (verdict["series"], verdict["flags"]) == (
+        1,
+        ["imported", "earlier data", "amended after data"],
+    )
 
 
 def test_new_words_for_a_claim_are_told(at_stage, judge, records):

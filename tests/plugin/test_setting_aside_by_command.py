@@ -31,7 +31,7 @@ def test_nothing_is_written_where_there_is_no_such_repeat(at_stage):
     project = at_stage("recorded")
     before = (project.path / "predictions.lock").read_bytes()
     result = project.prereg("exclude", "rows/1/22", "--cause", "tool", "--reason", "a backup ran")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert 'no repeat of the evidence is called "rows/1/22"; did you mean "rows/1/2"?' in result.output
     assert (project.path / "predictions.lock").read_bytes() == before
 

@@ -57,11 +57,11 @@ def entry(project: Project, name: str):
     return read_lock(project.path / LOCK).predictions[name]
 
 
-def refused(project: Project, *arguments: str) -> str:
+def refused(project: Project, *arguments: str, status: int = 1) -> str:
     """What ``withdraw`` says when it refuses; the lock stays as it was."""
     before = (project.path / LOCK).read_bytes()
     result = project.prereg("withdraw", *arguments)
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == status, result.output
     assert (project.path / LOCK).read_bytes() == before
     return result.output
 
@@ -155,7 +155,7 @@ class TestTheCommand:
         project.write(TOML, text + "\n" + own.replace("not-there", "new-one").replace("< 1 s", "< 0.5 s"))
 
         assert 'PR007: there is no prediction "above-tw"; did you mean "above-two"?' in refused(
-            project, "above-tw", *WHY
+            project, "above-tw", *WHY, status=2
         )
         said = refused(project, "new-one", *WHY)
         assert 'predictions.toml:41: PR007: "new-one" is not registered, so there is nothing' in said
@@ -170,7 +170,7 @@ class TestTheCommand:
     def test_all_or_none(self, at_stage):
         project = at_stage("judged")
 
-        refused(project, "above-two", "nobody", *WHY)
+        refused(project, "above-two", "nobody", *WHY, status=2)
 
         assert entry(project, "above-two").withdrawal is None
 
@@ -250,9 +250,10 @@ class TestNoWayRoundARefutation:
             ["git", "clone", "--quiet", "--depth=1", f"file://{origin.path}", tmp_path / "clone"], check=True
         )
 
-        said = refused(Project(tmp_path / "clone"), "above-two", *WHY)
+        said = refused(Project(tmp_path / "clone"), "above-two", *WHY, status=4)
 
         assert 'PR212: whether the verdict on "above-two" counts can\'t be told: history is cut' in said
+        assert "git fetch --unshallow --tags" in said.splitlines()[-1]
 
     def test_a_tombstone_by_hand_without_the_verdict_is_found_out(self, at_stage, judge):
         project = at_stage("judged")
@@ -301,7 +302,9 @@ class TestNoWayRoundARefutation:
 
         project.done("withdraw", "above-two", *WHY)
 
-        judge(project).stdout.fnmatch_lines(["*above-two*withdrawn after 5 repeats, never judged: badly*"])
+        judge(project).stdout.fnmatch_lines(
+            ["*above-two*withdrawn, counted as refuted (was refuted before it was amended):"]
+        )
 
     def test_a_family_that_is_not_complete_has_no_verdict_to_withdraw(self, registered, records):
         project = registered(

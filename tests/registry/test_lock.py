@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_prereg.errors import StudyError
+from pytest_prereg.errors import StudyError, UsageError
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import (
     Acknowledgement,
@@ -472,7 +472,6 @@ class TestAmending:
         ("name", "message"),
         [
             ("p", 'PR105: "p" is what was registered'),
-            ("r", 'PR007: no prediction is called "r"'),
             ("q", 'PR007: "q" is withdrawn'),
         ],
     )
@@ -482,6 +481,10 @@ class TestAmending:
         lock.predictions["q"] = msgspec.structs.replace(lock.predictions["q"], withdrawal=withdrawal)
         with pytest.raises(StudyError, match=message):
             amend(lock, study(), [name], "x")
+
+    def test_an_id_that_nothing_has_is_a_slip_of_who_typed_it(self):
+        with pytest.raises(UsageError, match='PR007: there is no prediction "r"; there are: "p" and "q"'):
+            amend(locked(), study(), ["p", "r"], "x")
 
     def test_what_is_not_registered_yet(self):
         with pytest.raises(StudyError, match='PR007: "q" is not registered yet'):

@@ -45,7 +45,7 @@ def _history(state: StudyState) -> Iterator[str]:
     if cut := len(past.repository.shallow):
         yield (
             f"That nothing came before what is here: history is cut at {plural(cut, 'commit')} "
-            "(git fetch --unshallow)."
+            "(git fetch --unshallow --tags)."
         )
     witnessed = [name for name, order in state.orders.items() if order.grade is Grade.WITNESSED]
     if witnessed:

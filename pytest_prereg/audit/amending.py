@@ -1,0 +1,152 @@
+"""Amending what has data: the verdict that these gave of it as it was registered is kept in the amendment.
+
+Nobody gets rid of a refutation by amending before it is recorded: it is judged from the prediction file that
+was committed, whatever that says by now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.audit.past import NoPast
+from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.audit.withdrawing import last_judged
+from pytest_prereg.audit.withdrawn import files_of, repeats_in
+from pytest_prereg.errors import PreregError, Problem, StudyError
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.model import Verdict
+from pytest_prereg.registry.digest import registration_digest
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.audit.standing import Assessment
+    from pytest_prereg.registry.lock import Lock, LockEntry
+    from pytest_prereg.registry.model import Study
+
+
+class Amended(msgspec.Struct, kw_only=True, frozen=True):
+    """What data there are for a prediction as it was registered, when it is registered anew."""
+
+    prediction: str
+    repeats: int = 0
+    verdict: str | None = None
+    """What the lock recorded, or the data give."""
+    is_recorded: bool = False
+    why: str | None = None
+    """Why they give no verdict that could be kept; ``None`` where there is one."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there are data."""
+        return self.repeats > 0 or self.verdict is not None
+
+
+def data_of(study: Study, lock: Lock, names: Iterable[str]) -> list[Amended]:
+    """Return what data there are for predictions whose registration is to be amended, in their order.
+
+    Args:
+        study: As it is written now.
+        lock: What is still registered.
+        names: Ids; of one that is unknown, withdrawn or in other words alone, nothing is asked.
+
+    Raises:
+        StudyError: Evidence that may be of one is gone or altered (PR207), or the lock records another
+            verdict than a refutation that the evidence gives (PR211).
+    """
+    chosen = [name for name in names if _is_changed(study, lock, name)]
+    state = StudyState(study) if chosen else None
+    if state is None:
+        return [Amended(prediction=name) for name in names]
+    found = {name: _data(state, name, lock.predictions[name]) for name in chosen}
+    return [found.get(name, Amended(prediction=name)) for name in names]
+
+
+def _is_changed(study: Study, lock: Lock, name: str) -> bool:
+    entry = lock.predictions.get(name)
+    if entry is None or entry.withdrawal is not None or name not in study.predictions:
+        return False
+    return entry.digest != registration_digest(study, study.predictions[name])
+
+
+def _data(state: StudyState, name: str, entry: LockEntry) -> Amended:
+    repeats = repeats_in(files_of(state, name, {entry.digest}))
+    if entry.verdict is None and (gone := _gone(state, name, entry)):
+        raise StudyError(gone)
+    if repeats == 0 or entry.verdict == Verdict.REFUTED:
+        recorded = entry.verdict is not None
+        return Amended(prediction=name, repeats=repeats, verdict=entry.verdict, is_recorded=recorded)
+    given = _given(state, name, entry.digest)
+    if entry.verdict is not None:
+        if given == Verdict.REFUTED:
+            raise StudyError(_misrecorded(state, name, entry))
+        return Amended(prediction=name, repeats=repeats, verdict=entry.verdict, is_recorded=True)
+    if isinstance(given, Verdict):
+        return Amended(prediction=name, repeats=repeats, verdict=given.value)
+    return Amended(prediction=name, repeats=repeats, why=given)
+
+
+def _gone(state: StudyState, name: str, entry: LockEntry) -> Problem | None:
+    """Return a problem where evidence that may be of the registration is missing just now."""
+    past = state.past
+    vanished = () if isinstance(past, NoPast) else past.vanished
+    if not state.broken and all(one.predictions.get(name) != entry.digest for one in vanished):
+        return None
+    message = f"evidence of the study is gone or altered, perhaps that of {quoted(name)}"
+    advice = "Bring it back first: pytest-prereg audit says what, and where it was."
+    return Problem(code="PR207", path=shown(state.study.path), message=message, advice=advice)
+
+
+def _misrecorded(state: StudyState, name: str, entry: LockEntry) -> Problem:
+    message = f"{quoted(name)} is recorded as {entry.verdict}, and its evidence refutes it"
+    lock = shown(state.study.lock_path)
+    advice = (
+        f"Restore what was registered, and the lock (git checkout HEAD -- {lock}), or record that first:\n"
+        "pytest --prereg --prereg-verify --prereg-record"
+    )
+    return Problem(code="PR211", path=lock, message=message, advice=advice)
+
+
+def _given(state: StudyState, name: str, digest: str) -> Verdict | str:
+    """Return the verdict on what a digest registers, or why there is none that could be kept."""
+    if isinstance(state.past, NoPast):
+        return state.past.detail
+    revisions = Revisions.of(state.past, state.study)
+    why = "no commit has its text"
+    for commit in dict.fromkeys(commits_with(state.chronicle, name, digest)):
+        study = revisions.at(commit)
+        if isinstance(study, NoRevision):
+            why = study.why
+        elif name in study.predictions and registration_digest(study, study.predictions[name]) == digest:
+            return _judged(study, name)
+    return why
+
+
+def _judged(study: Study, name: str) -> Verdict | str:
+    """Return what the evidence says of a prediction of an earlier version of its study."""
+    try:
+        state = StudyState(study)
+        assessment = state.assess(study.predictions[name])
+        if assessment.judgement is None:
+            assessment = last_judged(state, assessment)
+    except PreregError as error:
+        return error.problems[0].message
+    return _kept(assessment)
+
+
+def _kept(assessment: Assessment) -> Verdict | str:
+    """Return a verdict that counts; in a family whose levels still rise a refutation stays one."""
+    judgement = assessment.judgement
+    if judgement is None:
+        return f"it is pending: {assessment.pending}"
+    if assessment.standing == "exploratory":
+        return f"it was exploratory: {assessment.order.detail}"
+    if altered := next((one for one in assessment.problems if one.code == "PR207"), None):
+        return altered.message
+    if not assessment.final and judgement.verdict is not Verdict.REFUTED:
+        return "its family is not complete"
+    return judgement.verdict

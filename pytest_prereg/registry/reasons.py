@@ -1,0 +1,17 @@
+"""The reasons that a lock keeps: whoever reads the study has to judge them."""
+
+from __future__ import annotations
+
+from pytest_prereg.errors import Problem, UsageError
+
+
+def given_reason(reason: str) -> str:
+    """Return a reason without the spaces around it.
+
+    Raises:
+        UsageError: It says nothing (PR005).
+    """
+    if not any(map(str.isalnum, reason)):
+        message = "this needs a reason: whoever reads the study has to judge it"
+        raise UsageError(Problem(code="PR005", message=message, advice="Say it with --reason '…'"))
+    return reason.strip()
