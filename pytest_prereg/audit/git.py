@@ -62,8 +62,7 @@ _SHOWN = (
 """Of ``diff-tree``: what :func:`read_commits` reads."""
 
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+) (\d+)")
-_NOT_HERE = re.compile(rb"([0-9a-f]{40,64}) (?:missing|submodule)")
-"""A name that is known, and no object: of a commit of a submodule, or in a repository that is damaged."""
+_NAME = re.compile(r"[0-9a-f]{40,64}")
 _SUBMODULE = b"160000 "
 """How git's trees begin the line of a folder that another repository keeps."""
 _COMMITS = re.compile(rb"(?:[0-9a-f]{40,64}\s*)*")
@@ -156,32 +155,17 @@ class Repository:
         }
 
     def names(self, questions: Iterable[str]) -> Iterator[str | None]:
-        """Object names of revisions (``HEAD^{commit}``, ``main:a/b``), in one process; else ``None``.
-
-        Raises:
-            HistoryError: The repository lacks one that it knows of (PR212).
-        """
+        """Object names of revisions (``HEAD^{commit}``, ``main:a/b``), in one process; else ``None``."""
         asked = list(questions)
-        answers = self._batch("--batch-check", asked).split(b"\n")[: len(asked)]
-        for question, answer in zip(asked, answers, strict=True):
+        for answer in self._batch("--batch-check", asked).split(b"\n")[: len(asked)]:
             found = _OBJECT.fullmatch(answer)
-            if found is None:
-                self._check_missing(question, answer)
             yield found[1].decode() if found else None
-
-    def _check_missing(self, question: str, answer: bytes) -> None:
-        """Refuse a repository that lacks what its trees name; a submodule's commits are kept elsewhere."""
-        if named := _NOT_HERE.fullmatch(answer):
-            revision, _, path = question.partition(":")
-            which = ["-z", "--full-tree", revision, "--", f":(literal){path}"]
-            if not path or not self._git("ls-tree", *which).startswith(_SUBMODULE):
-                raise _refused("cat-file", b"object %s is missing (git fsck)" % named[1])
 
     def contents(self, questions: Iterable[str]) -> Iterator[bytes | None]:
         """Bytes of files (``HEAD:a/b``, or a blob's name), in one process; else ``None``.
 
         Raises:
-            HistoryError: The repository lacks one that it knows of (PR212).
+            HistoryError: The repository lacks a blob that is asked for by its name (PR212).
         """
         asked = list(questions)
         if not asked:
@@ -192,8 +176,8 @@ class Repository:
                 if not line:  # it ended before its time, and says why
                     break
                 found = _OBJECT.fullmatch(line.removesuffix(b"\n"))
-                if found is None:
-                    self._check_missing(question, line.removesuffix(b"\n"))
+                if found is None and _NAME.fullmatch(question):
+                    raise _refused("cat-file", f"object {question} is missing (git fsck)".encode())
                 data = answers.read(int(found[3]) + 1)[:-1] if found else None
                 yield data if found and found[2] == b"blob" else None
 
