@@ -101,6 +101,30 @@ class StudyState:
         other._apply()  # noqa: SLF001 - it is another of this class
         return other
 
+    def as_registered(self, study: Study, lock: Lock) -> StudyState:
+        """Return what all of the evidence gave by an earlier version of the study, and of its lock.
+
+        Its history and its files are those of now: what code and subject have become is told of now.
+        """
+        other = copy.copy(self)
+        other._become(study, lock)  # noqa: SLF001 - it is another of this class
+        return other
+
+    def _become(self, study: Study, lock: Lock) -> None:
+        self.study, self.lock, self.is_supposed = study, lock, True
+        self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}
+        self.constants = {name: table.value for name, table in study.constants.items()}
+        self._order = in_order(study.predictions, self._below)
+        self._terms, self._files_digested, self._uncommitted = {}, {}, {}
+        for derived in ("amended", "family", "orders"):
+            self.__dict__.pop(derived, None)
+        self.files = {name: [] for name in study.experiments} | self.files
+        self.as_recorded = {
+            name: self._assembled(experiment, self.files[name])
+            for name, experiment in study.experiments.items()
+        }
+        self._apply()
+
     def supposed(self, exclusions: tuple[Exclusion, ...]) -> StudyState:
         """Return what :meth:`with_lock` does with these exclusions in the lock; each set once.
 

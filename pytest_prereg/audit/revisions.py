@@ -138,6 +138,14 @@ class Revisions:
                 missing = NoRevision(why="the text committed beside the lock is not what that registers")
         return missing
 
+    def whole(self, commits: Iterable[str], prediction: str, digest: str) -> Study | NoRevision:
+        """Return all of the study as the first of some commits has it that has the text of a digest."""
+        for commit in dict.fromkeys(commits):
+            study = self.at(commit)
+            if not isinstance(study, NoRevision) and self._digest(commit, study, prediction) == digest:
+                return study
+        return NoRevision(why="no commit has it")
+
     def _in_part(self, commit: str, prediction: str, digest: str) -> Revision | None:
         """Return the prediction with no more of its study than it names, if that gives the very digest.
 

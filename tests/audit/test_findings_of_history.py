@@ -584,6 +584,18 @@ class TestWithdrawn:
         assert study.found() == []
 
 
+def go_on(study: Kept, how: str) -> None:
+    """Changes what is registered of a claim that has a verdict."""
+    if how.startswith("amended"):
+        study.amend()
+    if "withdrawn" in how:
+        withdraw(study)
+    if how.endswith("deleted"):
+        study.study.path.write_text(RUNS, encoding="utf-8")
+        study.study = load_study(study.study.path)
+        study.keep()
+
+
 class TestRecorded:
     def test_a_verdict_that_nothing_explains_stays_open(self, judged):
         commit = judged.set(verdict="refuted")
@@ -627,6 +639,33 @@ class TestRecorded:
         ]
         assert found[0].acknowledged == "recorded as inconclusive (what was set aside)"
         assert all(one.acknowledged for one in found)
+
+    @pytest.mark.parametrize("later", ["amended", "amended and withdrawn", "withdrawn and deleted"])
+    def test_numbers_that_an_exclusion_changed_need_no_word_whatever_comes_later(self, judged, later):
+        judged.save(exclude(judged.state(), "runs/1/5", REASON, "tool"))
+        judged.write_down()
+        assert [one.code for one in judged.found()] == ["PR208"]
+        go_on(judged, later)
+        assert "PR205" not in {one.code for one in judged.found()}
+
+    @pytest.mark.parametrize("later", ["amended", "amended and withdrawn", "withdrawn and deleted"])
+    def test_numbers_that_were_made_up_beside_an_exclusion_stay_open_whatever_comes_later(
+        self, judged, later
+    ):
+        judged.save(exclude(judged.state(), "runs/1/5", REASON, "tool"))
+        judged.set(estimate=1.5)
+        go_on(judged, later)
+        (changed,) = (one for one in judged.found() if one.code == "PR205")
+        assert "it stays supported (0.996 -> 1.5)" in changed.message
+        assert changed.acknowledged is None
+
+    def test_a_verdict_that_exclusions_changed_stays_acknowledged_once_it_is_amended(self, judged):
+        for index in (1, 2, 3):
+            judged.save(exclude(judged.state(), f"runs/1/{index}", REASON, "tool"))
+        judged.write_down()
+        judged.amend()
+        (changed,) = (one for one in judged.found() if one.code == "PR205")
+        assert changed.acknowledged == "recorded as inconclusive (what was set aside)"
 
     def test_an_exclusion_that_was_taken_back_explains_no_way_back(self, judged):
         before = judged.lock()

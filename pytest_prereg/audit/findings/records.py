@@ -16,7 +16,9 @@ from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import leads
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
+from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recordable import recorded_entry
+from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.refusals import quoted
@@ -66,16 +68,18 @@ def record_of(entry: LockEntry) -> Record:
 def records(state: StudyState) -> Iterator[Finding]:
     """Yield a review for each change of a recorded verdict, or its numbers, that no amendment tells of."""
     ever = dict.fromkeys(one.id for one in state.chronicle.changes if one.after and one.after.verdict)
+    revisions = Revisions.of(state.past, state.study) if isinstance(state.past, Past) else None
     for name in ever:
-        yield from _Records(state, name).findings()
+        yield from _Records(state, name, revisions).findings()
 
 
 class _Records:
     """The records of one prediction, one after the other."""
 
-    def __init__(self, state: StudyState, name: str) -> None:
+    def __init__(self, state: StudyState, name: str, revisions: Revisions | None) -> None:
         self._state = state
         self._name = name
+        self._revisions = revisions
         self._kept: list[_Kept] = []
         """Every record that a version had first, in order."""
 
@@ -136,18 +140,12 @@ class _Records:
 
     def _holds(self, record: Record, version: Version) -> bool:
         """Whether the evidence gives what a version recorded, with what was set aside by then."""
-        prediction = self._state.study.predictions.get(self._name)
-        entry, now = version.lock.predictions[self._name], self._state.lock
-        if prediction is None or now is None or entry.digest != self._state.digests[self._name]:
+        entry, then = version.lock.predictions[self._name], self._then(version)
+        if then is None:
             return False
-        then = replace(
-            now,
-            predictions={**now.predictions, self._name: entry},
-            exclusions=version.lock.exclusions,
-            voided=version.lock.voided,
-        )
+        prediction = then.study.predictions[self._name]
         try:
-            known = self._state.with_lock(then).assess(prediction)
+            known = then.assess(prediction)
         except PreregError:
             return False
         if is_guard(prediction):
@@ -156,6 +154,24 @@ class _Records:
             }
         given = record_of(recorded_entry(known, entry)) if known.judgement else None
         return given == record and not any(problem.code == "PR207" for problem in known.problems)
+
+    def _then(self, version: Version) -> StudyState | None:
+        """Return the study with what a version said; as it was then, if the prediction is another one now.
+
+        ``None`` where that can't be had any more.
+        """
+        state, name = self._state, self._name
+        entry = version.lock.predictions[name]
+        if state.lock is not None and state.digests.get(name) == entry.digest:
+            said = {"exclusions": version.lock.exclusions, "voided": version.lock.voided}
+            entries = {**state.lock.predictions, name: entry}
+            return state.with_lock(replace(state.lock, predictions=entries, **said))
+        if self._revisions is None:
+            return None
+        commits = commits_with(state.chronicle, name, entry.digest)
+        known = [version.commit] if version.commit is not None else []
+        study = self._revisions.whole([*known, *commits], name, entry.digest)
+        return None if isinstance(study, NoRevision) else state.as_registered(study, version.lock)
 
     def _is_return(self, before: Record, now: Record) -> bool:
         """Whether a verdict is what had been recorded of the same series before the one that it replaces."""
