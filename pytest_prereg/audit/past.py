@@ -15,12 +15,12 @@ import msgspec
 
 from pytest_prereg.audit.commit_graph import CommitGraph
 from pytest_prereg.audit.following import Following
+from pytest_prereg.audit.study_locks import StudyLocks
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.model import Header
-from pytest_prereg.registry.registered import Registered, registered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from pytest_prereg.audit.changed_files import Commit
@@ -91,6 +91,9 @@ class Past:
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
         self.vanished: list[Vanished] = []
+        self.locks = StudyLocks(repository, study)
+        self.lock_files = Following(self.graph, (), LOCKS)
+        """Files that may be locks, of whatever study or tool, at every commit of :attr:`graph`."""
         """Sessions that HEAD does not have any more as they were."""
         self.missing: list[Vanished] = []
         """Those that HEAD has, and that are gone from disk or altered there."""
@@ -328,22 +331,15 @@ class Past:
         asked |= {self.head, *self.here, *self.witnesses.values()}
         merges = self.repository.merged(self.graph.merges, LOCKS)
         single = (commit for commit in changed if len(commit.parents) < 2)  # noqa: PLR2004
-        following = Following(self.graph, [*single, *merges], LOCKS)
-        blobs = {blob for _, files in following.at(asked) for blob in files.values()}
-        own = {blob: lock for blob, lock in self._locks(blobs).items() if lock and lock.study == self.study}
+        self.lock_files = Following(self.graph, [*single, *merges], LOCKS)
+        blobs = {blob for _, files in self.lock_files.at(asked) for blob in files.values()}
+        own = self.locks.of(sorted(blobs))
         registered_at: dict[str, Digests] = {commit: {} for commit in asked}
-        for commit, files in following.at(asked, own):
+        for commit, files in self.lock_files.at(asked, own):
             for blob in files.values():
-                for prediction, digest in own[blob].digests.items():
-                    registered_at[commit].setdefault(prediction, set()).add(digest)
+                for prediction, entry in own[blob].predictions.items():
+                    registered_at[commit].setdefault(prediction, set()).add(entry.digest)
         return registered_at
-
-    def _locks(self, blobs: Iterable[str]) -> dict[str, Registered | None]:
-        names = sorted(blobs)
-        texts = self.repository.contents(names)
-        return {
-            name: None if text is None else registered(text) for name, text in zip(names, texts, strict=True)
-        }
 
 
 def _of_kind(commit: Commit) -> Commit:

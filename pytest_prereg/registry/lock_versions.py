@@ -34,7 +34,13 @@ _KNOWN = re.compile(
     rf"\[predictions\.{_NAME}(?:\.withdrawal)?\]"
     rf"|\[\[(?:predictions\.{_NAME}\.amendment|exclusion|voided|acknowledged)\]\]"
 )
-_STUDY = re.compile(rb"""^[ \t]*["']?study["']?[ \t]*=[ \t]*["']([^"'\n]*)["']""", re.MULTILINE)
+_STUDY = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?[ \t]*["']?study["']?[ \t]*=[ \t]*["']([^"'\n]*)["']""", re.MULTILINE
+)
+_KEY = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?[ \t]*(?:study|'study'|"(?:study|[^"\n]*\\[uUx][^"\n]*)")[ \t]*=""", re.MULTILINE
+)
+"""The key that every lock has, in whatever way TOML lets it be spelled: it begins a line."""
 
 _LISTS: dict[str, type[Entry]] = {"exclusion": Exclusion, "voided": Void, "acknowledged": Acknowledgement}
 
@@ -65,7 +71,7 @@ class LockReader:
     def _assembled(self, data: bytes) -> Lock | None:
         """The lock of tables read one by one; ``None`` where that may not give what parsing gives."""
         try:
-            text = data.decode("utf-8")
+            text = data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
         except UnicodeDecodeError:
             return None
         head, *parts = _SPLIT.split(text.removesuffix("\n"))
@@ -104,8 +110,8 @@ def study_named(data: bytes) -> str | None:
 
 
 def may_be_lock(data: bytes) -> bool:
-    """Whether the key that every lock has can be in a file, spelled in whatever way."""
-    return b"study" in data or b"\\u" in data.lower()
+    """Whether a file can have the key that every lock has; those of package managers are long, and lack it."""
+    return _KEY.search(data) is not None
 
 
 def _study_of(head: str) -> str | None:

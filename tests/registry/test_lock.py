@@ -283,6 +283,10 @@ class TestUnreadable:
             read_lock(tmp_path / "predictions.lock")
 
 
+LINES = f'claim = "{ONE}"\nregistered = "2026-01-02T03:04:05Z"\nunit = "s"'
+REST = LINES.replace("\n", ", ")
+
+
 class TestRegistered:
     """The quick look at an old lock sees what a full reading sees."""
 
@@ -299,14 +303,15 @@ class TestRegistered:
             TEXT.replace("[predictions.b]", '[predictions."\\u0062"]'),
             TEXT.replace('study = "s"', 'study = "\\u0073"'),
             TEXT.replace('study = "s"', '"\\u0073tudy" = "s"'),
-            f'version = 1\nstudy = "s"\npredictions.a.digest = "{ONE}"\n',
-            f'version = 1\nstudy = "s"\n[predictions]\na = {{ digest = "{ONE}" }}\n',
-            f'study = "s"\n[predictions.a]\n  digest = "{ONE}"\n[predictions.b]\ndigest = "{TWO}"\n',
+            f'version = 1\nstudy = "s"\n[predictions]\na = {{ digest = "{ONE}", {REST} }}\n',
+            f'study = "s"\n[predictions.a]\n  digest = "{ONE}"\n  {LINES}\n[predictions.b]\ndigest = "{TWO}"\n{LINES}\n',
+            f"\ufeff{TEXT}",
+            '\ufeffstudy = "s"\n',
             'version = 1\nstudy = "s"\n',
         ],
     )
     def test_in_whatever_form_it_is_written(self, text: str):
-        table = tomllib.loads(text)
+        table = tomllib.loads(text.removeprefix("\ufeff"))
         entries = {name: entry["digest"] for name, entry in table.get("predictions", {}).items()}
         found = registered(text.encode())
         assert found is not None
@@ -317,8 +322,22 @@ class TestRegistered:
         [b"", b"\xff", b"[[package]]\nname = 'x'\n", b"study = 1\n", b"= =", TEXT[:400].encode()[:-20]],
     )
     def test_what_is_no_lock_of_a_study(self, data: bytes):
-        found = registered(data)
-        assert found is None or found.study == "s"
+        assert registered(data) is None
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f'study = "s"\n[predictions.a]\ndigest = "{ONE}"\n',
+            f'"st\\u0075dy" = "s"\n[predictions.a]\ndigest = "{ONE}"\n',
+            TEXT.replace("version = 1", "version = 2"),
+            TEXT.replace("[predictions.a]", "[predictions.a]\nfor = 1"),
+            TEXT.replace("[predictions.a]", "<<<<<<< ours\n[predictions.a]"),
+        ],
+    )
+    def test_what_reading_it_refuses_registers_nothing(self, text: str):
+        with pytest.raises(StudyError):
+            parse_lock(text, "")
+        assert registered(text.encode()) is None
 
 
 class TestRegistering:
