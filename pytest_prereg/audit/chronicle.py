@@ -1,7 +1,7 @@
 """Every version of a study's lock that led to HEAD, and to what is on disk: what each changed, and where.
 
-A lock is known by the study that it names, whatever file it is. In the order of versions parents come first;
-dates play no part.
+A lock is known by the study that it names, whatever file it is, and followed from where it is today. In the
+order of versions parents come first; dates play no part.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.registry.lock import Lock, LockEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from pytest_prereg.audit.lock_trees import Files
     from pytest_prereg.audit.past import Past
 
 EMPTY = Lock(study="")
+
+
+class Beside(NamedTuple):
+    """What another lock of the study says of a prediction, where the study's own never said that."""
+
+    id: str
+    own: LockEntry
+    other: LockEntry
 
 
 class Version(msgspec.Struct, kw_only=True, frozen=True):
@@ -38,8 +45,12 @@ class Version(msgspec.Struct, kw_only=True, frozen=True):
     """Commits that have ``before``, in the same order."""
     is_cut: bool = False
     """Nothing is known of what came before."""
-    rivals: tuple[tuple[str, str], ...] = ()
-    """Prediction and digest, where another lock of the study beside this one registers it otherwise."""
+    beside: tuple[Beside, ...] = ()
+
+    @property
+    def rivals(self) -> tuple[tuple[str, str], ...]:
+        """Prediction and digest, where another lock of the study beside this one registers it otherwise."""
+        return tuple((one.id, one.other.digest) for one in self.beside if one.other.digest != one.own.digest)
 
 
 class Change(msgspec.Struct, kw_only=True, frozen=True):
@@ -54,7 +65,7 @@ class Change(msgspec.Struct, kw_only=True, frozen=True):
     after: LockEntry | None
     """``None`` where a parent has it, and this version does not."""
     restored: bool = False
-    """It had been taken out of the lock."""
+    """It had been taken out of the lock, and no parent has it."""
 
     @property
     def commit(self) -> str | None:
@@ -68,7 +79,7 @@ class Step(NamedTuple):
     id: str
     version: Version
     before: dict[str, LockEntry]
-    """By the parents that have it."""
+    """By the parents that have it; of one from which it had been taken out, by those that had it last."""
     after: LockEntry | None
     change: Change | None
     """``None`` where a parent has it as it is."""
@@ -78,7 +89,13 @@ class Unread(msgspec.Struct, kw_only=True, frozen=True):
     """A version that can't be read."""
 
     commit: str
+    """The first that has it."""
+    blob: str
     problem: Problem
+    before: tuple[Lock, ...]
+    """What it was made from."""
+    commits: frozenset[str]
+    """All that have it."""
 
 
 class Amended(msgspec.Struct, kw_only=True, frozen=True):
@@ -118,7 +135,7 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
     Args:
         past: The history up to HEAD; where there is none, what is on disk is the one version.
         now: The lock on disk.
-        place: The study's lock from the root of the repository: it goes before others of the same study.
+        place: The study's lock, as it is today, from the root of the repository.
     """
     lock = now or EMPTY
     if isinstance(past, NoPast):
@@ -127,9 +144,9 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
             [],
         )
     else:
-        reading = _Reading(past, place)
-        versions, unread = [*reading.versions, *reading.on_disk(lock)], reading.unread
-    steps = _steps(versions)
+        reading = _Reading(past, place, lock)
+        versions, unread = [*reading.versions, *reading.on_disk()], reading.unread
+    steps = list(_steps(versions, past))
     changes = tuple(step.change for step in steps if step.change is not None)
     record = Chronicle(versions=tuple(versions), changes=changes, unread=tuple(unread), now=lock, steps={})
     for step in steps:
@@ -138,53 +155,135 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
 
 
 class _Reading:
-    """Goes through the commits that touched a lock, the oldest first."""
+    """Goes through the commits up to HEAD, the oldest first."""
 
-    def __init__(self, past: Past, place: str | None) -> None:
+    def __init__(self, past: Past, place: str | None, now: Lock) -> None:
         self._past = past
+        self._now = now
         self._trees = LockTrees(past, place)
-        self._instead: dict[Files, dict[str, Lock]] = {}
-        """Of a tree whose lock can't be read: the locks that it was made from, by commit."""
-        self.unread: list[Unread] = []
+        self._instead: dict[str, dict[str, Lock]] = {}
+        """Of a commit whose lock can't be read: the locks that it was made from, by commit."""
+        self._had: dict[str, dict[int, LockEntry]] = {}
+        """Every entry that the lock has had up to now, by prediction."""
+        self._broken: dict[str, Unread] = {}
         self.versions = [
-            one for commit, parents in self._trees.lineage for one in self._version(commit, parents)
+            one for commit, parents in self._trees.commits.items() for one in self._version(commit, parents)
         ]
+
+    @property
+    def unread(self) -> list[Unread]:
+        """Versions that can't be read, each once."""
+        return list(self._broken.values())
 
     def _version(self, commit: str, parents: tuple[str, ...]) -> Iterator[Version]:
         tree = self._trees.tree(commit)
-        before, now = self._before(parents), tree.lock or EMPTY
         if tree.problem is not None:
-            self._instead.setdefault(self._trees.files(commit), {}).update(before)
-            self.unread.append(Unread(commit=commit, problem=tree.problem))
-        elif tree.rivals or any(lock != now for lock in before.values()) or not (before or now == EMPTY):
-            yield Version(
-                commit=commit,
-                lock=now,
-                before=tuple(before.values()),
-                parents=tuple(before),
-                is_cut=commit in self._past.repository.shallow,
-                rivals=tree.rivals,
-            )
+            self._pass_over(commit, self._before(parents))
+        elif self._trees.is_changed(commit):
+            before, now = self._before(parents), tree.lock or EMPTY
+            beside = tuple(self._beside(now, tree.others))
+            if beside or any(lock != now for lock in before.values()) or not (before or now == EMPTY):
+                yield Version(
+                    commit=commit,
+                    lock=now,
+                    before=tuple(before.values()),
+                    parents=tuple(before),
+                    is_cut=commit in self._past.repository.shallow,
+                    beside=beside,
+                )
+
+    def _pass_over(self, commit: str, before: dict[str, Lock]) -> None:
+        tree = self._trees.tree(commit)
+        assert tree.blob is not None
+        assert tree.problem is not None
+        self._instead[commit] = before
+        known = self._broken.get(tree.blob)
+        self._broken[tree.blob] = Unread(
+            commit=known.commit if known else commit,
+            blob=tree.blob,
+            problem=tree.problem,
+            before=(*(known.before if known else ()), *(() if known else before.values())),
+            commits=(known.commits if known else frozenset()) | {commit},
+        )
 
     def _before(self, parents: tuple[str, ...]) -> dict[str, Lock]:
         """The locks of some commits; of one that can't be read those that it was made from."""
         found: dict[str, Lock] = {}
         for parent in parents:
             tree = self._trees.tree(parent)
-            instead = self._instead.get(self._trees.files(parent), {})
-            found |= {parent: tree.lock or EMPTY} if tree.problem is None else instead
+            found |= {parent: tree.lock or EMPTY} if tree.problem is None else self._instead[parent]
         return found
 
-    def on_disk(self, lock: Lock) -> Iterator[Version]:
+    def _beside(self, lock: Lock, others: Iterable[Lock]) -> Iterator[Beside]:
+        """Yield what others say and the lock never said; of what is registered now, whenever it is said."""
+        for name, entry in lock.predictions.items():
+            self._had.setdefault(name, {}).setdefault(id(entry), entry)
+        for name, other in (each for one in others for each in one.predictions.items()):
+            own, now = lock.predictions[name], self._now.predictions.get(name)
+            if other == own:
+                continue
+            is_chosen = now is not None and now.digest == other.digest != own.digest
+            if is_chosen or other not in self._had[name].values():
+                yield Beside(name, own, other)
+
+    def on_disk(self) -> Iterator[Version]:
         """Yield what is on disk as the last version, unless HEAD has it."""
         before = self._before((self._past.head,))
-        if any(one != lock for one in before.values()):
-            yield Version(commit=None, lock=lock, before=tuple(before.values()), parents=tuple(before))
+        if any(one != self._now for one in before.values()) or not (before or self._now == EMPTY):
+            yield Version(commit=None, lock=self._now, before=tuple(before.values()), parents=tuple(before))
 
 
-def _steps(versions: list[Version]) -> list[Step]:
-    gone: dict[str, Change] = {}
-    return [_step(version, name, gone) for version in versions for name in _differing(version)]
+def _steps(versions: list[Version], past: Past | NoPast) -> Iterator[Step]:
+    gone = _Gone(past)
+    for version in versions:
+        for name in _differing(version):
+            step = _step(version, name, gone.of(version, name))
+            if step.change is not None and step.after is None:
+                gone.add(step.change)
+            yield step
+
+
+class _Gone:
+    """What was taken out of the lock, and where."""
+
+    def __init__(self, past: Past | NoPast) -> None:
+        self._past = past
+        self._changes: dict[str, list[Change]] = {}
+        self._behind: dict[str, frozenset[str]] = {}
+
+    def add(self, change: Change) -> None:
+        """Take in that a version does not have what a parent has."""
+        self._changes.setdefault(change.id, []).append(change)
+
+    def of(self, version: Version, name: str) -> dict[str, LockEntry]:
+        """Return what parents of a version, that don't have it any more, had last; by the commits with it."""
+        if name not in self._changes:
+            return {}
+        lacking = [
+            parent
+            for lock, parent in zip(version.before, version.parents, strict=True)
+            if name not in lock.predictions
+        ]
+        last = (change for parent in lacking for change in self._last(parent, name))
+        return {
+            commit: entry
+            for change in last
+            for commit, entry in zip(change.parents, change.before, strict=True)
+        }
+
+    def _last(self, commit: str, name: str) -> list[Change]:
+        """The changes that a commit comes from, and no later one of them does."""
+        out = [change for change in self._changes[name] if self._leads(change, commit)]
+        return [
+            one for one in out if not any(self._leads(one, later.commit) for later in out if later is not one)
+        ]
+
+    def _leads(self, change: Change, later: str | None) -> bool:
+        if change.commit is None or later is None or isinstance(self._past, NoPast):
+            return False
+        if later not in self._behind:
+            self._behind[later] = self._past.graph.of([later])
+        return change.commit in self._behind[later]
 
 
 def _differing(version: Version) -> dict[str, None]:
@@ -200,24 +299,25 @@ def _differing(version: Version) -> dict[str, None]:
     return found
 
 
-def _step(version: Version, name: str, gone: dict[str, Change]) -> Step:
-    """What a version made of one table; ``gone`` holds those that were taken out, and not put back yet."""
+def _step(version: Version, name: str, gone: dict[str, LockEntry]) -> Step:
+    """What a version made of one table; ``gone`` is what parents had that don't have it any more."""
     after = version.lock.predictions.get(name)
-    before = {
+    there = {
         commit: lock.predictions[name]
         for lock, commit in zip(version.before, version.parents, strict=True)
         if name in lock.predictions
     }
-    if after is not None and after in before.values():
+    before = {**gone, **there} if after is not None else there
+    if after is not None and after in there.values():
         return Step(name, version, before, after, None)
     change = Change(
-        id=name, version=version, before=tuple(before.values()), parents=tuple(before), after=after
+        id=name,
+        version=version,
+        before=tuple(before.values()),
+        parents=tuple(before),
+        after=after,
+        restored=bool(gone) and not there,
     )
-    if after is None:
-        gone.setdefault(name, change)
-    elif not before and name in gone:
-        last = gone.pop(name)
-        change = msgspec.structs.replace(change, before=last.before, parents=last.parents, restored=True)
     return Step(name, version, before, after, change)
 
 
