@@ -8,9 +8,8 @@ import msgspec
 
 from pytest_prereg.audit.standing import Standing
 
-
 Status = Literal["registered", "unregistered", "withdrawn", "removed"]
-"""Whether a prediction is in the committed lock, was withdrawn there, or is gone from the study without that."""
+"""Whether a prediction is in the committed lock, was withdrawn, or is gone from the study without that."""
 
 
 class Recorded(msgspec.Struct, kw_only=True, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.audit.advising import advised
 from pytest_prereg.audit.audited import Audited, Recorded, Status
 from pytest_prereg.audit.finding import Finding, Level, by_weight, sound
 from pytest_prereg.audit.findings.anchors import of_anchors
@@ -64,7 +65,7 @@ def audit_study(state: StudyState) -> Audit:
 
     What is wrong with one prediction is a finding about it, and hides nothing else.
     """
-    found = _distinct(one for finder in FINDERS for one in guarded(finder, state))
+    found = advised(state, _distinct(one for finder in FINDERS for one in guarded(finder, state)))
     findings = acknowledged(map(_sound, found), state.lock)
     return Audit(
         study=state.study.id,

@@ -36,7 +36,8 @@ def committed_lock(repository: Repository | None, study: Study) -> Lock | None:
     try:
         lock = None if data is None else parse_lock(data, f"HEAD:{shown(study.lock_path)}")
     except StudyError as error:
-        advice = f"Commit one that can be read: git log -- {shown(study.lock_path)} finds it."
+        place = shlex.quote(shown(study.lock_path))
+        advice = f"Find one that can be read, and commit it: git log --oneline -- {place}"
         raise StudyError([replace(problem, advice=advice) for problem in error.problems]) from None
     return lock if lock is None or lock.study == study.id else None
 

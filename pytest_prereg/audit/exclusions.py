@@ -6,6 +6,7 @@ exclusion reopens one, or lets it end at another repeat.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -119,8 +120,8 @@ def _misplaced(state: StudyState, wrong: str) -> Problem:
         code="PR151",
         message=f"an entry of the lock can't be applied: {wrong}",
         path=shown(state.study.lock_path),
-        advice="Bring the evidence back, or restore the lock: "
-        f"git log -- {shown(state.study.lock_path)} says what it was.",
+        advice="Bring the evidence back, or restore the lock as it was: "
+        f"git log --oneline -- {shlex.quote(shown(state.study.lock_path))}",
     )
 
 

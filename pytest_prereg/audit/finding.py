@@ -55,6 +55,10 @@ def sound(text: str) -> str:
 _RANK = {level: rank for rank, level in enumerate(Level)}
 
 
+_IN_TIME = frozenset({"PR201", "PR202"})
+"""Codes whose findings are left in the order in which they come, which is that of the history."""
+
+
 def by_weight(finding: Finding) -> tuple[bool, int, str, str, str, str]:
     """Sort key: what fails first, the worst level first, then code, prediction and place."""
     return (
@@ -62,6 +66,5 @@ def by_weight(finding: Finding) -> tuple[bool, int, str, str, str, str]:
         _RANK[finding.level],
         finding.code,
         finding.id,
-        finding.about,
-        finding.commit or "",
+        *(("", "") if finding.code in _IN_TIME else (finding.about, finding.commit or "")),
     )

@@ -119,8 +119,8 @@ def _without_support(judgement: Judgement, basis: Basis) -> Judgement:
     voided = [one for one in basis.values() if one.voided is not None]
     if not voided or judgement.verdict is not Verdict.SUPPORTED:
         return judgement
-    why = "; ".join(f"series {name_of(one)} is voided: {one.voided}" for one in voided)
-    return hindered(judgement, [(Reason.INTEGRITY, f"{why}; by itself it gave supported")])
+    why = "; ".join(f"series {name_of(one)} is voided ({one.voided})" for one in voided)
+    return hindered(judgement, [(Reason.INTEGRITY, f"what gave supported does not stand: {why}")])
 
 
 def _other_readings(state: StudyState, name: str, series: Series) -> list[Series]:

@@ -141,8 +141,8 @@ class Kept(WrittenStudy):
         return self.keep()
 
     def found(self) -> list[Finding]:
-        """All but what every registration gives."""
-        return [one for one in of_history(self.state()) if one.code != "PR201"]
+        """All but what every registration, every withdrawal and every lock that is not committed gives."""
+        return [one for one in of_history(self.state()) if not is_usual(one)]
 
     def told(self) -> list[Told]:
         return [(one.code, one.level.value, one.id, one.line) for one in self.found()]
@@ -150,6 +150,12 @@ class Kept(WrittenStudy):
     def only(self) -> Finding:
         (finding,) = self.found()
         return finding
+
+
+def is_usual(one: Finding) -> bool:
+    return one.level is Level.NOTICE and (
+        one.code in ("PR102", "PR201") or one.about.startswith("withdrawn ")
+    )
 
 
 @pytest.fixture
@@ -190,12 +196,21 @@ class TestRegistered:
         assert found[0].message == f'"quick" was registered in {study.first[:8]}'
         assert (found[0].line, found[0].about) == (LINE, study.entry().digest[7:15])
 
-    def test_what_is_not_committed_yet_is_told_as_that(self, kept):
+    def test_what_waits_for_its_commit_is_no_registration_yet(self, kept):
         study = kept()
         study.rewrite(TEXT + SHORT)
-        *_, last = of_history(study.state())
-        assert (last.id, last.commit) == ("short", None)
-        assert last.message == '"short" is registered, and that is not committed yet'
+        assert [(one.code, one.id) for one in of_history(study.state())] == [("PR201", "quick")]
+
+    def test_a_lock_that_says_more_than_the_committed_one_is_told_with_the_command(self, kept):
+        study = kept()
+        write_lock(study.study.lock_path, replace(study.lock(), acknowledged=(acknowledgement(),)))
+        (only,) = (one for one in of_history(study.state()) if one.code == "PR102")
+        assert (only.id, only.level) == ("", Level.NOTICE)
+        assert only.message.startswith("the lock is not committed as it is on disk")
+        assert only.advice.startswith("Commit it: git add ")
+        assert only.advice.endswith("predictions.lock && git commit -m 'Register small'")
+        study.keep()
+        assert "PR102" not in {one.code for one in of_history(study.state())}
 
     def test_without_git_no_history_says_since_when(self, tmp_path):
         (only,) = of_history(WrittenStudy(tmp_path, TEXT).state())
@@ -233,7 +248,10 @@ class TestAmended:
         study.write_down()
         only = study.only()
         assert (only.code, only.level, only.line, only.commit) == ("PR202", Level.NOTICE, LINE, commit)
-        assert only.message == f'the registration of "quick" ({old}) was amended in {commit[:8]}: {REASON}'
+        assert (
+            only.message
+            == f'the registration of "quick" (digest {old}) was amended in {commit[:8]}: {REASON}'
+        )
         assert only.about == f"registration {old} -> {study.entry().digest[7:15]}"
         assert only.acknowledged is None
 
@@ -384,7 +402,7 @@ class TestReplaced:
         only = study.only()
         assert (only.code, only.level, only.line, only.commit) == ("PR202", Level.ERROR, LINE, commit)
         assert only.message == (
-            f'the registration of "quick" ({old}) was replaced with eeeeeeee in {commit[:8]}: '
+            f'the registration of "quick" (digest {old}) was replaced with eeeeeeee in {commit[:8]}: '
             "no amendment says so"
         )
         assert only.about == f"replaced: registration {old} -> eeeeeeee"
@@ -518,9 +536,23 @@ def withdraw(study: Kept, name: str = "quick") -> str:
 
 
 class TestWithdrawn:
-    def test_a_tombstone_with_its_verdict_gives_nothing(self, judged):
-        withdraw(judged)
+    def test_a_tombstone_with_its_verdict_is_a_notice_of_where_and_why(self, judged):
+        commit = withdraw(judged)
         assert judged.found() == []
+        (only,) = (one for one in of_history(judged.state()) if one.code == "PR203")
+        assert (only.level, only.line, only.commit) == (Level.NOTICE, LINE, commit)
+        assert only.message == (
+            f'"quick" was withdrawn in {commit[:8]}: {REASON}; it was supported, and counts no more'
+        )
+        assert only.about == f"withdrawn {judged.entry().digest[7:15]}"
+
+    def test_one_that_was_refuted_counts(self, kept):
+        study = kept()
+        study.take_in(4.0, 4.1, 3.9, 4.0, 4.2)
+        study.write_down()
+        withdraw(study)
+        (only,) = (one for one in of_history(study.state()) if one.code == "PR203")
+        assert only.message.endswith("; counted as refuted")
 
     def test_taken_away_it_is_an_error(self, judged):
         withdraw(judged)
@@ -582,6 +614,10 @@ class TestWithdrawn:
         path.write_bytes(text)
         study.keep()
         assert study.found() == []
+
+
+def acknowledgement() -> Acknowledgement:
+    return Acknowledgement(code="PR214", id="quick", about="short", reason=REASON, at=AT)
 
 
 def go_on(study: Kept, how: str) -> None:

@@ -158,7 +158,7 @@ class TestVoid:
         assessment = after.assess(state.study.predictions["quick"])
         assert (assessment.series, assessment.judgement.reason) == (1, Reason.INTEGRITY)
         assert assessment.judgement.detail == (
-            f"series runs/1 is voided: {REASON}; by itself it gave supported"
+            f"what gave supported does not stand: series runs/1 is voided ({REASON})"
         )
         assert assessment.judgement.estimate == pytest.approx(0.996)
         (replication,) = assessment.replications

@@ -110,7 +110,7 @@ def test_a_study_that_can_not_be_loaded_is_a_report_of_errors(at_stage):
     ("name", "text", "code"),
     [
         ("predictions.toml", "[study\n", "PR001"),
-        ("predictions.lock", "version = 1\n<<<<<<< ours\n", "PR010"),
+        ("predictions.lock", "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n", "PR010"),
         ("predictions.lock", "nothing that is known", "PR011"),
     ],
 )

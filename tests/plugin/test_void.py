@@ -35,7 +35,9 @@ def test_the_recorded_support_no_longer_follows_and_the_reason_is_told(voided, j
     assert result.ret == 1
     said = '*PR211: the recorded verdict of "below-two", "supported", does not follow*gives inconclusive: '
     result.stdout.fnmatch_lines(
-        [f"{said}series rows/1 is voided: measured with the wrong cable; by itself it gave supported*"]
+        [
+            f"{said}what gave supported does not stand: series rows/1 is voided (measured with the wrong cable)*"
+        ]
     )
     result.stdout.no_fnmatch_line('*PR2*"above-two"*')
     recorded(voided)

@@ -27,6 +27,7 @@ def of_anchors(state: StudyState) -> Iterator[Finding]:
     """Yield a notice for each anchor that holds, and an error for each that does not."""
     paths = anchors_of(state.study)
     if not paths:
+        yield from _missing(state.anchor_roots)
         return
     try:
         roots = roots_of(state.anchor_roots)
@@ -47,6 +48,17 @@ def of_anchors(state: StudyState) -> Iterator[Finding]:
     versions = versions_of(state)
     for path in paths:
         yield _of_one(path, roots, versions)
+
+
+def _missing(roots: Path | None) -> Iterator[Finding]:
+    """Yield that certificates were named that can't be read, though there is nothing to verify with them."""
+    if roots is None:
+        return
+    try:
+        roots.read_bytes()
+    except OSError as error:
+        message = f"the certificates can't be read: {error.strerror}"
+        yield Finding(code=CODE, id="", level=Level.ERROR, message=message, path=shown(roots), untold=True)
 
 
 def _of_one(path: Path, roots: list[Certificate], versions: Versions) -> Finding:
@@ -78,7 +90,7 @@ def _of_none(path: Path, stamp: Stamp, versions: Versions, about: str) -> Findin
     digest = f'a file with digest "{stamp.digest[:16]}…"'
     if not versions.is_whole:
         message = f"this anchor is over {digest}, which is no version of the lock that is known here"
-        advice = "Fetch the whole history: fetch-depth: 0, or git fetch --unshallow"
+        advice = "Fetch the whole history: fetch-depth: 0, or git fetch --unshallow --tags"
         return _finding(path, Level.ERROR, message, advice, about, untold=True)
     message = f"this anchor is over {digest}, which no commit up to HEAD has as the lock of this study"
     advice = "Bring back the commit that has it; a squash loses those between. Or remove the anchor."

@@ -10,6 +10,7 @@ it ``follows`` are what it follows.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -141,8 +142,8 @@ def _advice(state: StudyState, name: str) -> str:
     looked_at = f"{acknowledging('PR216', name)}"
     if state.digests[name] in state.bound_by_evidence.get(name, ()):
         return f"Say why that tells nothing of it: {looked_at}"
-    amended = f"pytest-prereg amend {name} --reason '…'"
-    said = f'Say what was known: data-seen = "pilot", and {amended}'
+    amended = f"pytest-prereg amend {shlex.quote(name)} --reason '…'"
+    said = f'Say what was known: write data-seen = "pilot", and amend it: {amended}'
     return f"{said}\nOr why that tells nothing of it: {looked_at}"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.findings.telling import in_commit, short, told
+from pytest_prereg.audit.findings.telling import committing, in_commit, short, told, waits_for_commit
+from pytest_prereg.audit.past import Past
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
 
@@ -24,8 +25,26 @@ def registrations(state: StudyState) -> Iterator[Finding]:
             first.setdefault(change.id, change)
     for name, entry in state.chronicle.now.predictions.items():
         change = first[name]
+        if change.commit is None and waits_for_commit(state, name):
+            continue  # told as PR102, or with its evidence as PR212
         about = short(entry.digest)
         yield told(state, "PR201", name, Level.NOTICE, _since(change), commit=change.commit, about=about)
+
+
+def uncommitted(state: StudyState) -> Iterator[Finding]:
+    """Yield a notice if the lock on disk is not HEAD's, unless predictions that wait for that say so."""
+    if not isinstance(state.past, Past) or state.lock is None or state.lock == state.head_lock:
+        return
+    if not any(waits_for_commit(state, name) for name in state.lock.predictions):
+        yield Finding(
+            code="PR102",
+            id="",
+            level=Level.NOTICE,
+            message="the lock is not committed as it is on disk: what it says anew counts for nothing yet",
+            path=shown(state.study.lock_path),
+            about="lock",
+            advice=f"Commit it: {committing(state)}",
+        )
 
 
 def _since(change: Change) -> str:
@@ -72,8 +91,8 @@ def _taken_out(state: StudyState, change: Change) -> Finding:
     verdict = f", {entry.verdict}" if entry.verdict else ""
     tombstone = " with its tombstone" if entry.withdrawal else ""
     message = (
-        f"{quoted(change.id)} (registered as {short(entry.digest)}{verdict}) was taken out of the lock"
-        f"{tombstone}{in_commit(change.commit)}"
+        f"{quoted(change.id)} (registered with digest {short(entry.digest)}{verdict}) was taken out of the "
+        f"lock{tombstone}{in_commit(change.commit)}"
     )
     advice = (
         f"Put its table back as {change.parents[0][:8]} has it. What is given up is withdrawn with a\n"

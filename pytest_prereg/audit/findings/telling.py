@@ -8,16 +8,37 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.recorded import short
+from pytest_prereg.evidence.naming import shown
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
 
-__all__ = ["acknowledging", "in_commit", "short", "told"]
+__all__ = ["acknowledging", "committing", "in_commit", "short", "told", "waits_for_commit"]
 
 
 def acknowledging(code: str, name: str) -> str:
     """Return the command that acknowledges a review, for a shell."""
     return f"pytest-prereg acknowledge {code} {shlex.quote(name)} --reason '…'"
+
+
+def committing(state: StudyState) -> str:
+    """Return the command that commits the prediction file and its lock."""
+    files = (shlex.quote(shown(path)) for path in (state.study.path, state.study.lock_path))
+    return f"git add {' '.join(files)} && git commit -m {shlex.quote(f'Register {state.study.id}')}"
+
+
+def waits_for_commit(state: StudyState, name: str) -> bool:
+    """Whether a prediction is registered as it stands in the lock on disk, and in no commit up to HEAD.
+
+    Raises:
+        StudyError: HEAD's lock can't be read.
+    """
+    entry = state.lock.predictions.get(name) if state.lock else None
+    if entry is None or entry.digest != state.digests.get(name):
+        return False
+    return state.repository is not None and (
+        state.head_lock is None or name not in state.head_lock.predictions
+    )
 
 
 def in_commit(commit: str | None) -> str:

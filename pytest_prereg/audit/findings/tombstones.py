@@ -1,14 +1,17 @@
-"""Tombstones that are gone, and what was judged after one was set: PR203 and PR215."""
+"""Tombstones that were set, or are gone, and what was judged after one was set: PR203 and PR215."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.records import record_of
 from pytest_prereg.audit.findings.telling import in_commit, short, told
 from pytest_prereg.audit.past import NoPast
-from pytest_prereg.errors import StudyError
+from pytest_prereg.audit.withdrawn import counts_as_refuted
+from pytest_prereg.audit.withdrawn import tombstones as buried
+from pytest_prereg.errors import PreregError, StudyError
 from pytest_prereg.registry.lock import parse_lock
 from pytest_prereg.registry.refusals import quoted
 
@@ -19,11 +22,12 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.chronicle import Change
     from pytest_prereg.audit.finding import Finding
     from pytest_prereg.evidence.files import SessionFile
-    from pytest_prereg.registry.lock import Withdrawal
+    from pytest_prereg.registry.lock import LockEntry, Withdrawal
 
 
 def tombstones(state: StudyState) -> Iterator[Finding]:
-    """Yield what happened to predictions after they had been withdrawn."""
+    """Yield a notice for each withdrawal, and what happened to predictions after they had been withdrawn."""
+    yield from _withdrawals(state)
     ever = dict.fromkeys(one.id for one in state.chronicle.changes if one.after and one.after.withdrawal)
     for name in ever:
         yield from _of_tombstone(state, name)
@@ -32,6 +36,36 @@ def tombstones(state: StudyState) -> Iterator[Finding]:
             yield _judged(state, change)
     if ever:
         yield from _measured(state, set(ever))
+
+
+def _withdrawals(state: StudyState) -> Iterator[Finding]:
+    """Yield what is withdrawn, since which commit, and whether it counts all the same."""
+    entries = state.chronicle.now.predictions.items()
+    withdrawn = {name: entry for name, entry in entries if entry.withdrawal is not None}
+    gone = {one.id: one.standing for one in buried(state)} if withdrawn else {}
+    for name, entry in withdrawn.items():
+        standing = gone.get(name)
+        with suppress(PreregError):
+            standing = standing or state.assess(state.study.predictions[name]).standing
+        yield _withdrawn(state, name, entry, is_counted=counts_as_refuted(entry, standing))
+
+
+def _withdrawn(state: StudyState, name: str, entry: LockEntry, *, is_counted: bool) -> Finding:
+    tombstone = entry.withdrawal
+    reason = tombstone.reason if tombstone else ""
+    own = state.chronicle.of(name)
+    commit = next((one.commit for one in own if one.after and one.after.withdrawal == tombstone), None)
+    lost = f"; it was {entry.verdict}, and counts no more" if entry.verdict else ""
+    counts = "; counted as refuted" if is_counted else lost
+    return told(
+        state,
+        "PR203",
+        name,
+        Level.NOTICE,
+        f"{quoted(name)} was withdrawn{in_commit(commit)}: {reason}{counts}",
+        commit=commit,
+        about=f"withdrawn {short(entry.digest)}",
+    )
 
 
 def _of_tombstone(state: StudyState, name: str) -> Iterator[Finding]:

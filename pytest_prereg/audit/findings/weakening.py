@@ -116,7 +116,7 @@ def _told(state: StudyState, replaced: _Replaced, before: Revision, after: Revis
 def _finding(state: StudyState, replaced: _Replaced, weakening: Weakening, *, lasts: bool) -> Finding:
     """What was made easier: once there are data that is an error, until it is taken back or withdrawn."""
     one, name = replaced.one, replaced.one.id
-    message = f"{quoted(name)} was changed{in_commit(one.after)}{_after_data(replaced)}: {weakening.message}"
+    message = f"{quoted(name)} was changed{_after_data(replaced)}{in_commit(one.after)}: {weakening.message}"
     reason = replaced.reason
     restore = "Restore it, or withdraw it and register under another id what is expected now."
     explain = f"Restore it, or say why it changed: pytest-prereg amend {name} --reason '…'"
@@ -137,7 +137,7 @@ def _untold(state: StudyState, replaced: _Replaced, missing: NoRevision) -> Find
     """What was changed can't be told: nobody has seen that it was made no easier, whatever the lock says."""
     one = replaced.one
     message = (
-        f"could not tell what changed of {quoted(one.id)}{in_commit(one.after)}{_after_data(replaced)}: "
+        f"could not tell what changed of {quoted(one.id)}{_after_data(replaced)}{in_commit(one.after)}: "
         f"{missing.why}"
     )
     finding = told(
@@ -154,4 +154,4 @@ def _untold(state: StudyState, replaced: _Replaced, missing: NoRevision) -> Find
 
 
 def _after_data(replaced: _Replaced) -> str:
-    return f", after the data ({replaced.seen})," if replaced.seen else ""
+    return f" after the data ({replaced.seen})" if replaced.seen else ""

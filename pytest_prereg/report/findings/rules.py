@@ -27,9 +27,10 @@ RULES = {
         "amended",
     ),
     "PR203": Rule(
-        "a registered prediction is gone from the study or the lock, or its withdrawal is",
+        "a registered prediction is gone from the study or the lock, or its withdrawal is; as a notice, it "
+        "was withdrawn, or put back",
         "put it back; `pytest-prereg withdraw ID --reason TEXT` takes it out and keeps it counted",
-        "gone",
+        "withdrawn or put back",
     ),
     "PR204": Rule(
         "registered and judged in one pull request",
