@@ -797,7 +797,7 @@ class TestSaid:
         judged.save(replace(judged.lock(), exclusions=(replace(entry, cause="subject"),)))
         first, second = judged.found()
         assert (first.acknowledged, second.acknowledged) == (f"excluded: {REASON}", None)
-        assert second.about == "reworded: runs/1/5"
+        assert second.about.startswith("reworded: runs/1/5 to ")
 
     def test_an_acknowledgement_that_is_gone_is_told_under_its_code(self, judged):
         before = judged.lock()
@@ -846,4 +846,4 @@ class TestHistories:
         study.study.lock_path.write_text(text)
         study.keep()
         only = study.only()
-        assert (only.code, only.level, only.id, only.commit) == ("PR011", Level.NOTICE, "", broken)
+        assert (only.code, only.level, only.id, only.commit) == ("PR011", Level.NOTICE, "small", broken)

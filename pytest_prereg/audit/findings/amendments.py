@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.fingerprints import fingerprint
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
 from pytest_prereg.registry.refusals import quoted
 
@@ -106,7 +107,7 @@ def _lost(state: StudyState, name: str, entry: LockEntry) -> Iterator[Finding]:
             elif _key(one) not in now:
                 yield _vanished(state, name, one, step, parent)
             elif (_key(one), one.reason) not in reasons:
-                yield _reworded(state, name, one, step.version.commit)
+                yield _reworded(state, name, one, step.version.commit, entry)
 
 
 def _again(entry: LockEntry, one: Amendment, step: Step, parent: str) -> Amendment | None:
@@ -179,7 +180,10 @@ def _vanished(state: StudyState, name: str, amendment: Amendment, step: Step, pa
     )
 
 
-def _reworded(state: StudyState, name: str, amendment: Amendment, commit: str | None) -> Finding:
+def _reworded(
+    state: StudyState, name: str, amendment: Amendment, commit: str | None, entry: LockEntry
+) -> Finding:
+    now = [one.reason for one in entry.amendments if _key(one) == _key(amendment)]
     message = (
         f"an amendment of {quoted(name)} ({about(amendment)}) has another reason than it was given at first: "
         f"{amendment.reason}"
@@ -191,6 +195,6 @@ def _reworded(state: StudyState, name: str, amendment: Amendment, commit: str | 
         Level.REVIEW,
         message,
         commit=commit,
-        about=f"reworded: {about(amendment)}",
+        about=f"reworded: {about(amendment)} to {fingerprint(*now)}",
         advice=f"Put it back, or say why: {acknowledging('PR202', name)}",
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.findings.amendments import amendments
+from pytest_prereg.audit.findings.beside import beside
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.records import records
-from pytest_prereg.audit.findings.registrations import registrations, removals, uncommitted, unread
+from pytest_prereg.audit.findings.registrations import registrations, removals, uncommitted
 from pytest_prereg.audit.findings.replaced import replaced
 from pytest_prereg.audit.findings.said import said
 from pytest_prereg.audit.findings.tombstones import tombstones
+from pytest_prereg.audit.findings.unread import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +20,18 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.finding import Finding
 
-FINDERS = (unread, uncommitted, registrations, removals, amendments, replaced, records, said, tombstones)
+FINDERS = (
+    unread,
+    uncommitted,
+    registrations,
+    removals,
+    amendments,
+    replaced,
+    beside,
+    records,
+    said,
+    tombstones,
+)
 
 
 def of_history(state: StudyState) -> Iterator[Finding]:

@@ -108,16 +108,3 @@ def _taken_out(state: StudyState, change: Change) -> Finding:
         about=short(entry.digest),
         advice=advice,
     )
-
-
-def unread(state: StudyState) -> Iterator[Finding]:
-    """Yield a notice for each version of the lock that can't be read: the next is compared with the last."""
-    for one in state.chronicle.unread:
-        yield Finding(
-            code=one.problem.code,
-            id="",
-            level=Level.NOTICE,
-            message=f"the lock can't be read{in_commit(one.commit)}: {one.problem.message}",
-            path=shown(state.study.lock_path),
-            commit=one.commit,
-        )

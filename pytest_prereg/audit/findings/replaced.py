@@ -38,7 +38,6 @@ def replaced(state: StudyState) -> Iterator[Finding]:
                 yield _by_hand(state, change, one, parent)
     spoken_of = {(name, digest) for name, one in done for digest in (one.old, one.new)}
     yield from _dropped(state, spoken_of)
-    yield from _rivals(state)
 
 
 def _replacements(state: StudyState, change: Change) -> Iterator[tuple[_Replacement, str]]:
@@ -108,30 +107,3 @@ def _of_a_branch(state: StudyState, change: Change, digest: str) -> Finding:
         about=f"dropped: {short(digest)}",
         advice=f"Say why this one stands: {acknowledging('PR202', change.id)}",
     )
-
-
-def _rivals(state: StudyState) -> Iterator[Finding]:
-    """Yield a review for each prediction that two locks of one commit register differently.
-
-    Whoever keeps two can choose between them later; it may also be a copy that somebody left behind.
-    """
-    done: set[tuple[str, str]] = set()
-    for version in state.chronicle.versions:
-        for name, digest in version.rivals:
-            if (name, digest) not in done:
-                done.add((name, digest))
-                message = (
-                    f"{quoted(name)} was registered twice{in_commit(version.commit)}, and differently: "
-                    f"beside the lock lies another one of this study, with digest {short(digest)}"
-                )
-                yield told(
-                    state,
-                    "PR202",
-                    name,
-                    Level.REVIEW,
-                    message,
-                    commit=version.commit,
-                    about=f"beside: {short(digest)}",
-                    advice="Keep one lock for a study, where its prediction file is, and say what the other "
-                    f"is: {acknowledging('PR202', name)}",
-                )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.audit.findings.fingerprints import fingerprint
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
 from pytest_prereg.registry.lock import Acknowledgement, Exclusion, Void
 from pytest_prereg.registry.refusals import quoted
@@ -47,7 +48,7 @@ def said(state: StudyState) -> Iterator[Finding]:
             yield _of(state, key, last, lives[0].came)
         for life in lives:
             if (life.entry.reason, _cause(life.entry)) != (last.reason, _cause(last)):
-                yield _reworded(state, key, life)
+                yield _reworded(state, key, life, last)
 
 
 def _entries(lock: Lock) -> tuple[Entry, ...]:
@@ -125,7 +126,7 @@ def _gone(state: StudyState, key: _Key, life: _Life) -> Finding:
     )
 
 
-def _reworded(state: StudyState, key: _Key, life: _Life) -> Finding:
+def _reworded(state: StudyState, key: _Key, life: _Life, last: Entry) -> Finding:
     code, name, about = key
     message = (
         f"what the lock says of {quoted(about or name)} ({code}) has another reason than it was given"
@@ -138,6 +139,6 @@ def _reworded(state: StudyState, key: _Key, life: _Life) -> Finding:
         Level.REVIEW,
         message,
         commit=life.came,
-        about=f"reworded: {about}",
+        about=f"reworded: {about} to {fingerprint(last.reason, _cause(last))}",
         advice=f"Put it back, or say why: {acknowledging(code, name)}",
     )

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.fingerprints import fingerprint
 from pytest_prereg.audit.findings.records import record_of
 from pytest_prereg.audit.findings.telling import in_commit, short, told
 from pytest_prereg.audit.past import NoPast
@@ -85,16 +86,16 @@ def _of_tombstone(state: StudyState, name: str) -> Iterator[Finding]:
 
 def _changed(state: StudyState, name: str, tombstone: Withdrawal, commit: str | None, parent: str) -> Finding:
     """An error where it is withdrawn no more, and a review where that is told in other words."""
-    is_withdrawn = state.chronicle.now.predictions[name].withdrawal is not None
-    what = "was written anew" if is_withdrawn else "was taken away"
+    now = state.chronicle.now.predictions[name].withdrawal
+    what = "was written anew" if now else "was taken away"
     return told(
         state,
         "PR203",
         name,
-        Level.REVIEW if is_withdrawn else Level.ERROR,
+        Level.REVIEW if now else Level.ERROR,
         f"the tombstone of {quoted(name)} ({tombstone.reason}) {what}{in_commit(commit)}",
         commit=commit,
-        about=f"tombstone {tombstone.at}",
+        about=f"tombstone {tombstone.at} to {fingerprint(now)}" if now else f"tombstone {tombstone.at}",
         advice=f"What is withdrawn stays withdrawn: put it back as {parent[:8]} has it.",
     )
 
