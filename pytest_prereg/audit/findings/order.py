@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import about as about_amendment
-from pytest_prereg.audit.findings.telling import acknowledging, short, told
+from pytest_prereg.audit.findings.telling import (
+    acknowledging,
+    committing,
+    short,
+    told,
+    waits_for_commit,
+)
 from pytest_prereg.audit.grades import PRECEDING, Grade
 from pytest_prereg.registry.refusals import quoted
 
@@ -76,15 +82,20 @@ def _is_theirs(state: StudyState, name: str, order: Order) -> bool:
 
 
 def _not_committed(state: StudyState, name: str, order: Order) -> Finding:
+    message = f"{quoted(name)} is not registered: {order.detail}"
+    advice = "Nothing is measured for it before it is: pytest-prereg lock, and commit."
+    if waits_for_commit(state, name):
+        message = f"{quoted(name)} is in the lock, and that is not committed yet"
+        advice = f"Nothing is measured for it before it is: {committing(state)}"
     return told(
         state,
         "PR102",
         name,
         Level.NOTICE,
-        f"{quoted(name)} is not registered: {order.detail}",
+        message,
         commit=order.commit,
         about=short(state.digests[name]),
-        advice="Nothing is measured for it before it is: pytest-prereg lock, and commit.",
+        advice=advice,
     )
 
 
