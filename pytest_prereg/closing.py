@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.git import Repository
     from pytest_prereg.campaign import Campaign
+    from pytest_prereg.evidence.sessions import SessionFile
 
 UNPRICED = "nothing that was measured has a price, so --prereg-budget stops nothing: [study.prices] local"
 
@@ -97,10 +98,28 @@ def _uncommitted(campaign: Campaign, *, recorded: bool) -> list[Place]:
     evidence = study.evidence_folder
     with suppress(HistoryError):  # what kept git from answering was told where an answer was needed
         news = [path for path in ([study.lock_path] if recorded else []) if _is_news(repository, path)]
-        if evidence.is_dir() and (repository.differs(evidence) or any(_ignored(campaign, recorded=recorded))):
+        is_news = evidence.is_dir() and repository.differs(evidence) and _has_more_than_pilots(campaign)
+        if is_news or (evidence.is_dir() and any(_ignored(campaign, recorded=recorded))):
             news.append(evidence)
         return [Place(path) for path in news]
     return []
+
+
+def _has_more_than_pilots(campaign: Campaign) -> bool:
+    """Whether HEAD lacks evidence as it is on disk, or has some that is gone: no verdict rests on a pilot."""
+    state, repository = campaign.state, campaign.state.repository
+    place = repository.relative(state.study.evidence_folder) if repository else None
+    if repository is None or place is None or repository.head() is None:
+        return True
+    there = repository.blobs_at("HEAD", place)
+    files = [file for several in state.files.values() for file in several]
+    own = {repository.relative(one.path): state.blob(one) for one in files if not _is_pilot(one)}
+    is_gone = any(not (repository.root / path).is_file() for path in there)
+    return is_gone or any(there.get(path or "") != blob for path, blob in own.items())
+
+
+def _is_pilot(file: SessionFile) -> bool:
+    return file.header is not None and file.header.origin == "pilot"
 
 
 def _is_news(repository: Repository, path: Path) -> bool:

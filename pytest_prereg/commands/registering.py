@@ -113,10 +113,18 @@ def _anchor_lock(study: Study, authority: str, roots: Path | None) -> None:
 def _tag_lock(study: Study) -> None:
     from pytest_prereg.audit.git_commands import push_command  # noqa: PLC0415
     from pytest_prereg.registration import tag_registrations  # noqa: PLC0415
+    from pytest_prereg.registry.refusals import listed  # noqa: PLC0415
+    from pytest_prereg.report.columns import wrapped  # noqa: PLC0415
 
     tagged = tag_registrations(study)
     said = "tagged" if tagged.is_new else "already tagged"
     say(f"{said}  {tagged.name} at {tagged.commit[:8]}")
+    if tagged.late:
+        what = (
+            f"it shows what came first for {listed(tagged.shows)}; of {listed(tagged.late)} there is evidence"
+        )
+        for line in wrapped(what, width() - 8):
+            say(" " * 8 + line)
     say(f"next:  {push_command(study.folder, tagged.name)}")
 
 

@@ -202,3 +202,46 @@ def test_a_name_that_is_unknown_and_a_reason_that_says_nothing_are_usage(at_stag
         empty.add(result.output)
     assert len(empty) == 1
     assert "PR005: this needs a reason" in empty.pop()
+
+
+class TestWhatAnAuditAdvises:
+    def test_a_claim_beside_a_series_that_was_first_is_measured_by_the_next_run(self, at_stage, judge):
+        project = at_stage("measurable")
+        judge(project)
+        project.commit("Evidence")
+        text = (project.path / TOML).read_text()
+        _, _, table = text.partition("[predictions.quick-is-quicker]\n")
+        project.write(TOML, f"{text}\n[predictions.again]\n{table.replace('<= 0.5', '<= 0.4')}")
+        project.done("lock")
+        project.commit("Register another")
+
+        said = " ".join(project.prereg("audit").output.split())
+        judge(project)
+        project.commit("More evidence")
+
+        assert "Nothing was measured for it yet. A series of its own counts: pytest --prereg" in said
+        assert "PR212" not in project.prereg("audit").output
+
+    def test_one_that_is_fed_by_import_is_imported_for(self, at_stage):
+        project = at_stage("judged")
+        text = (project.path / TOML).read_text()
+        _, _, table = text.partition("[predictions.below-two]\n")
+        own = table.partition("\n\n")[0].replace("<= 2 s", "<= 1.9 s")
+        project.write(TOML, f"{text}\n[predictions.again]\n{own}\n")
+        project.done("lock")
+        project.commit("Register another")
+
+        said = " ".join(project.prereg("audit").output.split())
+
+        assert "A series of its own counts: pytest-prereg import FILE --experiment rows" in said
+
+    def test_an_id_that_was_withdrawn_is_not_amended(self, at_stage):
+        project = at_stage("recorded")
+        project.done("withdraw", "above-two", *WHY)
+        stricter(project)
+        project.commit("Withdraw, and use the id again")
+
+        said = " ".join(project.prereg("audit").output.split())
+
+        assert "That id was withdrawn, and is never used again: give this one another" in said
+        assert "amend above-two" not in said

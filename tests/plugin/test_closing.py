@@ -144,3 +144,10 @@ def test_records_that_cannot_be_written_fail_the_run_and_name_the_file(at_stage,
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["experiments: can't be written: Is a directory"])
+
+
+def test_pilots_alone_are_nothing_to_commit(at_stage, judge):
+    project = at_stage("measurable")
+    project.done("try", "work")
+    assert "next:" not in judge(project, "--prereg-verify").stdout.str()
+    judge(project).stdout.fnmatch_lines(["next:  git add experiments/evidence && git commit *"])

@@ -156,3 +156,66 @@ def test_from_another_folder_the_command_goes_there(
     arguments = ("lock", "--tag", "--study", str(project.path / "predictions.toml"))
     result = CliRunner().invoke(cli.main, arguments)
     assert f"git -C ../{project.path.name} push origin {name_of(project)}" in result.output
+
+
+def told(project: Project) -> str:
+    """What an audit prints, without line breaks."""
+    return " ".join(project.prereg("audit").output.split())
+
+
+class TestACommitThatHasTheEvidence:
+    """It can show nothing: a tag on it would only take the name."""
+
+    @pytest.fixture
+    def squashed(self, project: Project) -> Project:
+        """Everything is measured, and registration and evidence are one commit; a branch has the first."""
+        project.git("branch", "before")
+        for name in ("rows", "elsewhere"):
+            project.done("import", "rows.csv", "--experiment", name)
+        project.commit("Evidence")
+        project.git("reset", "--quiet", "--soft", "HEAD~1")
+        project.git("commit", "--quiet", "--amend", "--message", "Squashed")
+        return project
+
+    def test_it_is_refused_and_the_commit_that_can_is_named(self, squashed: Project):
+        before = squashed.git("rev-parse", "before")[:8]
+        advice = f"git switch --detach {before} && pytest-prereg lock --tag && git switch -"
+        said = refused(squashed)
+        assert "has the evidence of all that it registers, so a tag on it shows nothing" in said
+        assert advice in said
+        assert f"Commit {before} has it without the evidence: {advice}" in told(squashed)
+
+    def test_what_is_advised_makes_it_witnessed(self, squashed: Project):
+        squashed.git("switch", "--quiet", "--detach", "before")
+        squashed.done("lock", "--tag")
+        squashed.git("switch", "--quiet", "main")
+        assert "PR212" not in told(squashed)
+
+    def test_without_such_a_commit_it_says_so(self, squashed: Project):
+        squashed.git("branch", "--quiet", "--delete", "--force", "before")
+        squashed.git("reflog", "expire", "--expire=now", "--all")
+        squashed.git("gc", "--quiet", "--prune=now")
+        assert "No commit that is known here has the registration without" in refused(squashed)
+        said = told(squashed)
+        assert "If a reflog, or another clone, has the commit that registered it alone, tag that:" in said
+
+    def test_a_tag_that_took_the_name_there_is_replaced_in_two_commands(self, squashed: Project):
+        name = name_of(squashed)
+        squashed.git("tag", name)
+        squashed.git("switch", "--quiet", "--detach", "before")
+        said = refused(squashed)
+        replacing = f"git tag --delete {name} && pytest-prereg lock --tag && git push --force origin {name}"
+        assert replacing in said
+        squashed.git("tag", "--delete", name)
+        squashed.done("lock", "--tag")
+
+    def test_it_is_told_for_which_it_shows_something_where_others_are_not_measured(self, project: Project):
+        project.done("import", "rows.csv", "--experiment", "rows")
+        project.commit("Evidence")
+        said = " ".join(project.done("lock", "--tag").split())
+        assert 'it shows what came first for "not-there"; of "above-two", "below-two" and "near-one"' in said
+
+    def test_what_is_not_committed_yet_is_not_there(self, project: Project):
+        for name in ("rows", "elsewhere"):
+            project.done("import", "rows.csv", "--experiment", name)
+        assert "there is evidence" not in project.done("lock", "--tag")

@@ -960,3 +960,13 @@ def test_a_verdict_on_code_that_has_changed_since_is_told(at_stage, records):
     project.write("experiments/work.py", code.replace("0.001", "0.002"))
 
     assert "earlier code" in records(project, "--prereg-verify")["quick-is-quicker"]["flags"]
+
+
+def test_a_claim_that_lost_its_verdict_is_told_as_changed_and_is_no_guard(at_stage, judge):
+    project = at_stage("recorded")
+    project.edit("predictions.toml", 'predicts = "<= 2 s"', 'predicts = "<= 1 s"')
+
+    said = judge(project, "-k", "below-two").stdout.str()
+
+    assert "the lock records supported; the change needs a person's eyes" in said
+    assert "guard" not in said

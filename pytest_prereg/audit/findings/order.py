@@ -16,6 +16,8 @@ from pytest_prereg.audit.findings.telling import (
     waits_for_commit,
 )
 from pytest_prereg.audit.grades import PRECEDING, Grade
+from pytest_prereg.audit.past import NoPast
+from pytest_prereg.audit.witnessing import TAG, Witnessing
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ ADVICE = {
     "pytest-prereg lock",
     Grade.SIMULTANEOUS: "A registration needs a commit of its own, before the evidence. Where both are to be "
     "squashed into one, tag it before measuring: pytest-prereg lock --tag",
-    Grade.UNVERIFIABLE: "Ask where the whole history is: git fetch --unshallow, or fetch-depth: 0 in CI.",
+    Grade.UNVERIFIABLE: "Ask where the whole history is: git fetch --unshallow --tags, or in CI "
+    "fetch-depth: 0 and fetch-tags: true.",
 }
 """What to do about a grade that lets nothing count."""
 
@@ -45,21 +48,25 @@ def of_order(state: StudyState) -> Iterator[Finding]:
     A prediction that was registered first has none, pending or not. Where the lock's amendments list
     everything that stood in its place the finding is theirs.
     """
+    past = state.past
+    witnessing = None if isinstance(past, NoPast) else Witnessing(state, past)
     for name in state.study.predictions:
         order = state.orders[name]
         if order.grade not in PRECEDING:
-            yield from _of_grade(state, name, order)
+            yield from _of_grade(state, name, order, witnessing)
         yield from (_contested(state, name, each) for each in order.contests)
 
 
-def _of_grade(state: StudyState, name: str, order: Order) -> Iterator[Finding]:
+def _of_grade(
+    state: StudyState, name: str, order: Order, witnessing: Witnessing | None
+) -> Iterator[Finding]:
     if order.grade is Grade.UNREGISTERED and not _has_evidence(state, name):
         yield _not_committed(state, name, order)
     elif amendments := _listed(state, name, order):
         if _is_theirs(state, name, order):
             yield _amended(state, name, order, amendments[-1])
     else:
-        yield _wrong(state, name, order)
+        yield _wrong(state, name, order, _advice(state, name, order, witnessing))
 
 
 def _has_evidence(state: StudyState, name: str) -> bool:
@@ -112,7 +119,35 @@ def _amended(state: StudyState, name: str, order: Order, amendment: Amendment) -
     )
 
 
-def _wrong(state: StudyState, name: str, order: Order) -> Finding:
+def _advice(state: StudyState, name: str, order: Order, witnessing: Witnessing | None) -> str:
+    entry = state.lock.predictions.get(name) if state.lock else None
+    digest = state.digests[name]
+    if entry is not None and entry.withdrawal is not None and entry.digest != digest:
+        return "That id was withdrawn, and is never used again: give this one another, and lock it."
+    if order.grade is Grade.AFTER_EVIDENCE and digest not in state.bound_by_evidence.get(name, ()):
+        return _unmeasured(state, name)
+    if order.grade is Grade.SIMULTANEOUS:
+        commit = witnessing.of(name, digest) if witnessing else None
+        return f"{ADVICE[order.grade]}\n{_tagging(commit)}" if commit is None else _tagging(commit)
+    return ADVICE[order.grade].format(name=name)
+
+
+def _unmeasured(state: StudyState, name: str) -> str:
+    """What gives a prediction that is registered, beside a series that was there first, one of its own."""
+    experiments = state.study.predictions[name].experiments
+    fed = next((one for one in experiments if state.study.experiments[one].kind == "import"), None)
+    command = "pytest --prereg" if fed is None else f"pytest-prereg import FILE --experiment {fed}"
+    return f"Nothing was measured for it yet. A series of its own counts: {command}"
+
+
+def _tagging(commit: str | None) -> str:
+    if commit is not None:
+        return f"Commit {commit[:8]} has it without the evidence: {TAG.format(commit=commit[:8])}"
+    command = TAG.format(commit="COMMIT")
+    return f"If a reflog, or another clone, has the commit that registered it alone, tag that: {command}"
+
+
+def _wrong(state: StudyState, name: str, order: Order, advice: str) -> Finding:
     finding = told(
         state,
         "PR212",
@@ -121,7 +156,7 @@ def _wrong(state: StudyState, name: str, order: Order) -> Finding:
         f"{quoted(name)} is {order.grade}: {order.detail}",
         commit=order.commit,
         about=f"{order.grade}: {short(state.digests[name])}",
-        advice=ADVICE[order.grade].format(name=name),
+        advice=advice,
     )
     return replace(finding, untold=order.grade is Grade.UNVERIFIABLE)
 
