@@ -180,7 +180,8 @@ def test_without_the_driver_neighbours_conflict_and_every_command_says_what_help
         result = project.prereg(*command)
         assert result.exit_code == 1, command
         assert f"{LOCK}:" in result.output, command
-        assert 'PR010: merge-conflict marker "<<<<<<<"' in result.output, command
+        assert "PR010" in result.output, command
+        assert 'merge-conflict marker "<<<<<<<"' in result.output, command
         assert advice in result.output, command
     judge(project).stdout.fnmatch_lines([f"*{LOCK}:*: PR010: *"])
 
