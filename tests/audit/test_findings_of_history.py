@@ -268,7 +268,7 @@ class TestAmended:
         judged.amend()
         only = judged.only()
         assert (only.level, only.acknowledged) == (Level.REVIEW, f"amended: {REASON}")
-        assert "after the data (it was recorded as supported)" in only.message
+        assert "after the data (its verdict was supported)" in only.message
 
     def test_squashed_into_one_commit_with_the_data_it_is_after_them(self, kept):
         study = kept()

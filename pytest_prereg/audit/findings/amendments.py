@@ -49,7 +49,7 @@ def _amended(state: StudyState, name: str, entry: LockEntry, index: int) -> Find
     before, replaced = _digests_before(entry, index)
     seen = state.timeline.seen(name, before, commit, replaced)
     if amendment.verdict is not None:
-        seen = f"it was recorded as {amendment.verdict}"
+        seen = f"its verdict was {amendment.verdict}"
     when = f", after the data ({seen})" if seen else ""
     message = f"the {WHAT[amendment.key]} of {quoted(name)} (digest {short(amendment.old)}) was amended"
     return told(

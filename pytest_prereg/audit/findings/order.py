@@ -57,9 +57,7 @@ def of_order(state: StudyState) -> Iterator[Finding]:
         yield from (_contested(state, name, each) for each in order.contests)
 
 
-def _of_grade(
-    state: StudyState, name: str, order: Order, witnessing: Witnessing | None
-) -> Iterator[Finding]:
+def _of_grade(state: StudyState, name: str, order: Order, witnessing: Witnessing | None) -> Iterator[Finding]:
     if order.grade is Grade.UNREGISTERED and not _has_evidence(state, name):
         yield _not_committed(state, name, order)
     elif amendments := _listed(state, name, order):
