@@ -160,6 +160,13 @@ class Repository:
             found = _OBJECT.fullmatch(answer)
             yield found[1].decode() if found else None
 
+    def sizes(self, blobs: Iterable[str]) -> Iterator[int]:
+        """Bytes of files, by the names that git has for their content, in one process; 0 for no file."""
+        asked = list(blobs)
+        for answer in self._batch("--batch-check", asked).split(b"\n")[: len(asked)]:
+            found = _OBJECT.fullmatch(answer)
+            yield int(found[3]) if found else 0
+
     def contents(self, questions: Iterable[str]) -> Iterator[bytes | None]:
         """Bytes of files (``HEAD:a/b``, or a blob's name), in one process; else ``None``.
 

@@ -31,7 +31,8 @@ from pytest_prereg.audit.past import NoPast
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_prereg.audit.past import Introduction, Past, Vanished
+    from pytest_prereg.audit.committed_sessions import Vanished
+    from pytest_prereg.audit.past import Introduction, Past
     from pytest_prereg.registry.model import Study
 
 __all__ = ["EvidenceRef", "Grade", "Order", "blob_id", "grade_all"]

@@ -7,33 +7,29 @@ included, and a handful of processes however many files there are.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pytest_prereg.audit.commit_graph import CommitGraph
+from pytest_prereg.audit.committed_sessions import EVIDENCE, CommittedSessions, is_of_another
 from pytest_prereg.audit.following import Following
 from pytest_prereg.audit.study_locks import StudyLocks
 from pytest_prereg.errors import HistoryError
-from pytest_prereg.evidence.model import Header
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from pytest_prereg.audit.changed_files import Commit
+    from pytest_prereg.audit.committed_sessions import CommittedSession, Vanished
     from pytest_prereg.audit.git import Repository
 
-EVIDENCE = ".jsonl"
 LOCKS = ".lock"
 
 WITNESSES = "refs/tags/prereg/{study}/"
 """Tags of the lock, by which it can be shown that it was there without the evidence."""
-
-SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
-"""The path of a session's file, whatever folder holds its experiment's."""
 
 Digests = dict[str, set[str]]
 """Registration digests by prediction id; more than one where two locks of a tree name the same study."""
@@ -48,16 +44,12 @@ class Introduction(msgspec.Struct, kw_only=True, frozen=True):
     """Its parents are missing here (shallow clone), so that it may not be one."""
 
 
-class Vanished(msgspec.Struct, kw_only=True, frozen=True):
-    """A session of the study that a commit has, and that HEAD, or the disk, does not have as it was."""
+class Alteration(NamedTuple):
+    """A session as another ref has it."""
 
-    path: str
+    blob: str
     commit: str
-    experiment: str
-    origin: str
-    """As its header says; a ``pilot`` could never have decided anything."""
-    predictions: dict[str, str] = {}
-    """Registration digests that its header binds, by prediction id."""
+    """That brought it in."""
 
 
 class NoPast(msgspec.Struct, kw_only=True, frozen=True):
@@ -90,11 +82,17 @@ class Past:
         """The commit of each branch, remote branch and tag, by its full name."""
         self.here: frozenset[str] = frozenset()
         """Commits named by evidence that this repository has."""
-        self.vanished: list[Vanished] = []
+        self.altered: dict[str, list[Alteration]] = {}
+        """What another ref has of a session, and not HEAD's ancestry, where neither begins with the other."""
         self.locks = StudyLocks(repository, study)
         self.lock_files = Following(self.graph, (), LOCKS)
         """Files that may be locks, of whatever study or tool, at every commit of :attr:`graph`."""
-        """Sessions that HEAD does not have any more as they were."""
+        self.vanished: list[Vanished] = []
+        """Sessions that HEAD does not have any more as they were, or not where the study reads them."""
+        self.of_others: list[CommittedSession] = []
+        """Sessions of other studies that HEAD's ancestry has had, or has where this study reads its own."""
+        self.unread = 0
+        """Files on HEAD's ancestry that might have been sessions, and were too large to be looked into."""
         self.missing: list[Vanished] = []
         """Those that HEAD has, and that are gone from disk or altered there."""
         self._registered: dict[str, Digests] = {}
@@ -109,6 +107,7 @@ class Past:
         heads: set[str],
         *,
         broken: Collection[str] = (),
+        folder: str | None = None,
     ) -> Past | NoPast:
         """As :meth:`of` up to HEAD, or why that can't be had."""
         if repository is None:
@@ -117,7 +116,7 @@ class Past:
             head = repository.head()
             if head is None:
                 return NoPast(detail="nothing is committed yet", is_empty=True)
-            return cls.of(repository, study, head, evidence, heads, broken=broken)
+            return cls.of(repository, study, head, evidence, heads, broken=broken, folder=folder)
         except HistoryError as error:
             return NoPast(detail=error.problems[0].message)
 
@@ -131,6 +130,7 @@ class Past:
         heads: set[str],
         *,
         broken: Collection[str] = (),
+        folder: str | None = None,
     ) -> Past:
         """Reads everything that has to be known to grade.
 
@@ -141,15 +141,20 @@ class Past:
             evidence: The files of evidence, by the name that git has for their content.
             heads: Commits that evidence names as those that it was measured at.
             broken: Paths of evidence that is on disk no more as HEAD has it, from the root of the repository.
+            folder: Where the study reads evidence, from there; ``None`` outside of it.
         """
         past = cls(repository, study, head)
         past._find(heads)
         changed = list(repository.history(past.graph.parents, (EVIDENCE, LOCKS), evidence))
         own = past.graph.of([head])
         past.commits = [kept for commit in changed if commit.id in own and (kept := _of_kind(commit)).changes]
-        past._introduce(changed, evidence, own)
-        past.vanished = past._vanished(past.commits)
-        past.missing = past._missing(broken)
+        reading = CommittedSessions(repository, study, head, evidence, folder)
+        sessions = reading.read(changed)
+        past._introduce(changed, evidence, own, sessions)
+        past.vanished = reading.vanished(sessions, own)
+        past.missing = reading.missing(broken)
+        past.unread = reading.unread
+        past.of_others = [one for one in sessions if is_of_another(one, study) and _is_on(one, own)]
         past._registered = past._read(changed)
         return past
 
@@ -201,10 +206,16 @@ class Past:
         self.refs = {name: commit for name, target in targets.items() if (commit := commits[target])}
         self.graph = CommitGraph(self.repository.ancestry({self.head, *self.here, *self.refs.values()}))
 
-    def _introduce(self, changed: list[Commit], evidence: Mapping[str, Path], own: frozenset[str]) -> None:
+    def _introduce(
+        self,
+        changed: list[Commit],
+        evidence: Mapping[str, Path],
+        own: frozenset[str],
+        sessions: list[CommittedSession],
+    ) -> None:
         """Find where evidence came in: on HEAD's ancestry, and on that of refs besides."""
-        begun = self._begun(changed, evidence)
-        found = self._introductions(changed, {*evidence, *begun})
+        begun = {session.blob: session.begins for session in sessions if session.begins}
+        found = self._first(self._introductions(changed, {*evidence, *begun}))
         named = self.graph.of(self.refs.values()) - own
         for blob, several in found.items():
             for now in begun.get(blob, ()) if blob not in evidence else (blob,):
@@ -213,25 +224,24 @@ class Past:
                 away = [each for each in several if each.commit in named]
                 if away:
                     self.elsewhere.setdefault(now, []).extend(away)
+        for session in sessions:
+            away_at = [place.commit for place in session.places if place.commit in named]
+            if away_at and not _is_on(session, own):
+                for now in session.rivals:
+                    self.altered.setdefault(now, []).append(Alteration(session.blob, away_at[-1]))
 
-    def _begun(self, changed: list[Commit], evidence: Mapping[str, Path]) -> dict[str, list[str]]:
-        """Committed contents that files of evidence began with, each with what they are now."""
-        named: dict[str, list[str]] = defaultdict(list)
-        for blob, path in evidence.items():
-            named[path.name].append(blob)
-        pairs = dict.fromkeys(
-            (change.blob, blob)
-            for commit in changed
-            for change in commit.changes
-            if change.blob not in evidence
-            for blob in named.get(_file(change.path), ())
-        )
-        begun: dict[str, list[str]] = defaultdict(list)
-        texts = self.repository.contents(before for before, _ in pairs)
-        for (before, blob), text in zip(pairs, texts, strict=True):
-            if text and evidence[blob].read_bytes().startswith(text):
-                begun[before].append(blob)
-        return begun
+    def _first(self, found: dict[str, list[Introduction]]) -> dict[str, list[Introduction]]:
+        """The introductions without those of a file that an earlier one had brought in: they say nothing new.
+
+        It was known ever since, though it may have been taken out meanwhile, as by a revert.
+        """
+        several = {each.commit for came in found.values() if len(came) > 1 for each in came}
+        after = self.graph.holders(several, {commit: commit for commit in several}) if several else {}
+        later = {commit: {*names} - {commit} for commit, names in after.items()}
+        return {
+            blob: [each for each in came if not any(each.commit in later.get(one.commit, ()) for one in came)]
+            for blob, came in found.items()
+        }
 
     def _introductions(self, changed: list[Commit], blobs: set[str]) -> dict[str, list[Introduction]]:
         """Commits that have one of the contents while none of their parents does, by content."""
@@ -271,54 +281,6 @@ class Past:
         )
         return {*moved, *kept}
 
-    def _vanished(self, commits: list[Commit]) -> list[Vanished]:
-        brought = {
-            (change.path, change.blob): commit.id
-            for commit in commits
-            for change in commit.changes
-            if SESSION.search(change.path)
-        }
-        paths = sorted({path for path, _ in brought})
-        names = zip(paths, self.repository.names(f"{self.head}:{path}" for path in paths), strict=True)
-        now = {_file(path): blob for path, blob in names if blob is not None}
-        left = set(now.values())
-        missing = {place: commit for place, commit in brought.items() if place[1] not in left}
-        before = self.repository.contents(blob for _, blob in missing)
-        after = self.repository.contents(now.get(_file(path), "") for path, _ in missing)
-        found = (
-            self._vanished_from(path, commit, text, later)
-            for ((path, _), commit), text, later in zip(missing.items(), before, after, strict=True)
-        )
-        return [each for each in found if each is not None]
-
-    def _missing(self, broken: Collection[str]) -> list[Vanished]:
-        """Sessions as HEAD has them, of files that the disk has otherwise."""
-        texts = self.repository.contents(f"{self.head}:{path}" for path in broken)
-        found = (
-            self._vanished_from(path, self.head, text, None) for path, text in zip(broken, texts, strict=True)
-        )
-        return [each for each in found if each is not None]
-
-    def _vanished_from(
-        self, path: str, commit: str, text: bytes | None, now: bytes | None
-    ) -> Vanished | None:
-        """``text`` as vanished, unless it has only grown, or is of another study."""
-        if text is None or (now is not None and now.startswith(text)):
-            return None
-        try:
-            header = msgspec.json.decode(text.partition(b"\n")[0], type=Header)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        if header.study != self.study:
-            return None
-        return Vanished(
-            path=path,
-            commit=commit,
-            experiment=header.experiment,
-            origin=header.origin,
-            predictions=header.predictions,
-        )
-
     def _introduction(self, commit: Commit) -> Introduction:
         cut = commit.id in self.repository.shallow
         return Introduction(commit=commit.id, parents=() if cut else commit.parents, cut=cut)
@@ -354,5 +316,6 @@ def _replaces(commit: Commit, blob: str) -> bool:
     return any(blob in before for before in replaced)
 
 
-def _file(path: str) -> str:
-    return path.rpartition("/")[2]
+def _is_on(session: CommittedSession, commits: Collection[str]) -> bool:
+    """Whether one of some commits brought a session in."""
+    return any(place.commit in commits for place in session.places)

@@ -126,21 +126,15 @@ class TestContested:
         assert order.contests[0].commit == first
 
     def test_by_what_comes_after_head_as_well(self, scene: Scene):
-        """A detached HEAD: main is ahead, where the evidence came in together with another registration."""
+        """A detached HEAD: main is ahead, where the evidence came in when nothing was registered any more."""
         scene.register()
         registered = scene.commit("register")
-        scene.register(OTHER)
-        evidence = scene.measure()
-        scene.commit("both")
-        (scene.repository.path / "experiments/evidence/a.jsonl").unlink()
-        scene.commit("without it")
-        scene.register(FIRST)
         (scene.repository.path / "predictions.lock").unlink()
         scene.commit("without lock")
-        again = scene.measure()
-        late = scene.commit("again, and nothing is registered")
+        evidence = scene.measure()
+        late = scene.commit("nothing is registered")
         scene.repository.git("switch", "--quiet", "--detach", registered)
-        assert again == scene.measure()
+        assert evidence == scene.measure()
         order = scene.grade(evidence)
         assert said(order) == (Grade.REGISTERED, True)
         assert (order.contests[0].grade, order.contests[0].commit) == (Grade.AFTER_EVIDENCE, late)
@@ -362,11 +356,10 @@ class TestWitnessed:
         (scene.repository.path / "readme").write_text("y")
         assert scene.grade(evidence).grade == Grade.REGISTERED  # it stood in the commit before
         (scene.repository.path / "predictions.lock").unlink()
-        evidence.unlink()
-        scene.commit("neither")
+        scene.commit("no lock")
         scene.register(OTHER)
-        scene.measure()
-        scene.commit("another, and evidence, again")
+        scene.measure(text="two\n")
+        scene.commit("another, and other evidence")
         scene.register(FIRST)
         scene.commit("moved back")
         assert scene.grade(evidence).grade == Grade.MISMATCH

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
-from pytest_prereg.audit.past import SESSION, Past
-from pytest_prereg.evidence.model import Header
+from pytest_prereg.audit.past import Past
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
 
@@ -29,39 +26,10 @@ def hidden(state: StudyState) -> Iterator[Finding]:
     past = state.past
     if not isinstance(past, Past):
         return
-    for path, commit in _unread(state, past).items():
-        place = past.repository.root / path
-        if (header := _header(place)) is not None and header.study == state.study.id:
-            yield _hidden(state, header.experiment, place, commit)
-
-
-def _unread(state: StudyState, past: Past) -> dict[str, str]:
-    """Sessions that HEAD has and the study does not, under whatever name; each with what brought it there."""
-    files = [file for several in state.files.values() for file in several]
-    names, blobs = {file.path.name for file in files}, {state.blob(file) for file in files if file.header}
-    brought = {
-        change.path: commit.id
-        for commit in reversed(past.commits)
-        for change in commit.changes
-        if SESSION.search(change.path)
-        and change.blob not in blobs
-        and change.path.rpartition("/")[2] not in names
-    }
-    now = past.repository.names(f"{past.head}:{path}" for path in brought)
-    return {
-        path: commit
-        for (path, commit), blob in zip(brought.items(), now, strict=True)
-        if blob is not None and blob not in blobs
-    }
-
-
-def _header(path: Path) -> Header | None:
-    """First line of a session, if it is one, and in the work tree."""
-    try:
-        with path.open("rb") as stream:
-            return msgspec.json.decode(stream.readline(), type=Header)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    found = {each.kept: each for each in past.vanished if each.kept is not None}
+    brought = {each.path: each.commit for each in past.vanished}
+    for path, each in found.items():
+        yield _hidden(state, each.experiment, past.repository.root / path, brought.get(path, each.commit))
 
 
 def _hidden(state: StudyState, experiment: str, place: Path, commit: str) -> Finding:

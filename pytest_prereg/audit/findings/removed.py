@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.past import Vanished
+    from pytest_prereg.audit.committed_sessions import Vanished
     from pytest_prereg.errors import Problem
     from pytest_prereg.evidence.files import SessionFile
 
@@ -62,9 +62,10 @@ def _name(path: str) -> str:
 
 
 def _vanished(state: StudyState) -> Iterator[Vanished]:
-    """Yield files that a commit had, the newest version of each."""
+    """Yield files that a commit had, and that HEAD has nowhere, the newest version of each."""
     if isinstance(state.past, Past):
-        yield from {_name(each.path): each for each in reversed(state.past.vanished)}.values()
+        gone = (each for each in reversed(state.past.vanished) if each.kept is None)
+        yield from {_name(each.path): each for each in gone}.values()
 
 
 def _was_committed(state: StudyState, each: Vanished, name: str, *, is_here: bool) -> Finding:
