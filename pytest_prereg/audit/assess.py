@@ -250,7 +250,8 @@ class StudyState:
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
         evidence = {self.blob(file): file.path for file in known}
         broken = self._broken_sessions()
-        return Past.read(self.repository, self.study.id, evidence, heads, broken=broken)
+        folder = self.repository.relative(self.study.evidence_folder) if self.repository else None
+        return Past.read(self.repository, self.study.id, evidence, heads, broken=broken, folder=folder)
 
     @cached_property
     def chronicle(self) -> Chronicle:
