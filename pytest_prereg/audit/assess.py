@@ -13,19 +13,20 @@ from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
 from pytest_prereg.audit.chronicle import Chronicle, chronicle
 from pytest_prereg.audit.committed import check_committed, committed_lock, uncommitted_code
-from pytest_prereg.audit.deciding import Basis, lacking
+from pytest_prereg.audit.deciding import Basis
 from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.headers import checked
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
 from pytest_prereg.audit.past import NoPast, Past
-from pytest_prereg.audit.standing import Assessment, Terms
+from pytest_prereg.audit.standing import Assessment, Terms, read_arms
 from pytest_prereg.audit.stopping import is_decided
 from pytest_prereg.audit.timeline import Timeline
 from pytest_prereg.errors import PreregError, Problem, StudyError
 from pytest_prereg.evidence.naming import SUFFIX
-from pytest_prereg.evidence.series import assemble
+from pytest_prereg.evidence.series import assemble, numbers, unfilled
 from pytest_prereg.evidence.sessions import (
     SessionFile,
     check_links,
@@ -75,7 +76,7 @@ class StudyState:
 
     def reread(self) -> None:
         """Read all evidence of the study from disk."""
-        self.files = read_study_evidence(self.study)
+        self.files = checked(self.study, self.digests, read_study_evidence(self.study))
         self._blobs: dict[Path, str] = {}
         self.as_recorded = {
             name: self._assembled(experiment, self.files.get(name, []))
@@ -183,7 +184,11 @@ class StudyState:
         bound = [
             known[name] for name in series.predictions if name in known and self.binds(series, known[name])
         ]
-        return bool(bound) and not any(lacking(self, one, series) for one in bound)
+        experiment = self.study.experiments[series.experiment]
+        open_arms = unfilled(series.repeats, experiment.arms, numbers(experiment))
+        return bool(bound) and all(
+            open_arms.isdisjoint(read_arms(self.study, one, experiment.id)) for one in bound
+        )
 
     def is_enough(self, experiment: Experiment, number: int) -> bool:
         """Whether a series that is being measured is at its end, from what its files say at this moment."""

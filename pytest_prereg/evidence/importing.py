@@ -18,7 +18,9 @@ from pytest_prereg.evidence.series import (
     attempts_by_repeat,
     is_current,
     next_number,
+    numbers,
     open_slots,
+    unfilled,
     was_left,
 )
 from pytest_prereg.evidence.sessions import known_digests, read_study_evidence
@@ -174,7 +176,7 @@ def _target(
 
 def _open_arms(series: Series, experiment: Experiment) -> set[str]:
     if series.planned is None:
-        return set(experiment.arms) - {repeat.arm for repeat in series.repeats}
+        return unfilled(series.repeats, experiment.arms, numbers(experiment))
     return {arm for arm, _ in open_slots(series, experiment)}
 
 

@@ -7,6 +7,7 @@ is a problem of the file, never an exception, so that one bad file spoils one ex
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -19,13 +20,17 @@ from pytest_prereg.evidence.lines import whole_lines
 from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
 from pytest_prereg.evidence.naming import names_warmup, shown
 from pytest_prereg.evidence.sidecars import Reference, SidecarError, resolved
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_prereg.evidence.sidecars import Read
 
 FORMAT_VERSION = 1
+_LAST_SERIES = 1 << 31
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _WARMUP = Outcome.WARMUP
 _NO_INSTRUMENTS: dict[str, str] = {}
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -187,6 +192,8 @@ class Parser:
             self.problem(newer, line=1, code="PR122")
         else:
             self._header = header
+            for wrong in _wrong_in(header):
+                self.problem(f"its header was never written so: {wrong}", line=1)
             if header.experiment != self._path.parent.name:
                 moved = (
                     f'evidence of "{header.experiment}" was moved to the folder of "{self._path.parent.name}"'
@@ -253,6 +260,19 @@ class Parser:
             self.problem(f"{footer.lines} lines were written, {before} are there", line=self._count)
         elif footer.digest != f"sha256:{self._digest_before_last_line.hexdigest()}":
             self.problem("the lines are not those that were written: their digest differs", line=self._count)
+
+
+def _wrong_in(header: Header) -> Iterator[str]:
+    """What no session has in its header: what it says then is not read as if it were nothing."""
+    if header.version < 1:
+        yield f'"version" is {header.version}'
+    first = 0 if header.origin == "pilot" else 1
+    if not first <= header.series <= _LAST_SERIES:
+        yield f'"series" is {header.series}'
+    if header.planned is not None and (not header.planned or min(header.planned.values()) < 1):
+        yield f'"planned" is {msgspec.json.encode(header.planned).decode()}'
+    if header.head is not None and not _COMMIT.fullmatch(header.head):
+        yield f'"head" is {quoted(header.head)}'
 
 
 class _Account:

@@ -44,7 +44,7 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
     headers = [header for header, _ in sessions]
     first = next((header for header in headers if header.origin == "measured"), headers[0])
     measured = [header for header in headers if header.origin == "measured"]
-    settling = Settling(first.planned, rules=experiment.table.exclude or ())
+    settling = Settling(first.planned, rules=experiment.table.exclude or (), numbers=numbers(experiment))
     disputed = [file.path.name for header, file in sessions if settling.add(file.attempts, _machine(header))]
     return Series(
         experiment=experiment.id,
@@ -59,7 +59,7 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         complete=settling.complete(experiment.arms),
         source=first.source,
         seed=first.seed,
-        predictions=_common([header.predictions for header in headers]),
+        predictions=common_bindings(headers),
         sessions=tuple(file.path.name for _, file in sessions),
         subject=first.subject,
         data=first.data,
@@ -73,21 +73,29 @@ def _machine(header: Header) -> str | None:
     return machine_class(header.environment) if header.origin == "measured" and header.environment else None
 
 
-def _common(mappings: Sequence[dict[str, str]]) -> dict[str, str]:
-    return {
-        key: value for key, value in mappings[0].items() if all(other.get(key) == value for other in mappings)
-    }
+def common_bindings(headers: Sequence[Header]) -> dict[str, str]:
+    """Return the registration digests that all sessions of a series bind, by prediction id."""
+    first, *others = (header.predictions for header in headers)
+    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
 
 
 class Settling:
     """The slots of one series while its attempts are gone through in order.
 
-    ``rules`` are those that were registered: what anything else excluded, its author did.
+    ``rules`` are those that were registered: what anything else excluded, its author did. Where not all arms
+    have a planned number, ``numbers`` are those of the ones that have one.
     """
 
-    def __init__(self, planned: Mapping[str, int] | None, *, rules: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        planned: Mapping[str, int] | None,
+        *,
+        rules: Iterable[str] = (),
+        numbers: Mapping[str, int] | None = None,
+    ) -> None:
         self.planned = planned
         self.rules = tuple(rules)
+        self.numbers = numbers or {}
         self.settled: dict[Slot, RecordedRepeat] = {}
         self.faults: list[str] = []
         self.surplus = 0
@@ -119,20 +127,35 @@ class Settling:
         return disputed
 
     def complete(self, arms: Collection[str]) -> bool:
-        """Return whether every planned slot is settled; without a registered n, whether each arm has one."""
+        """Return whether every planned slot is settled; without a plan, whether each arm is full."""
         if self.planned is None:
-            return set(arms) <= {arm for arm, _ in self.settled}
+            return not unfilled(self.settled.values(), arms, self.numbers)
         return len(self.settled) == sum(self.planned.values())
 
     def _is_planned(self, attempt: Attempt) -> bool:
-        return self.planned is None or 1 <= attempt.index <= self.planned.get(attempt.arm, 0)
+        if self.planned is None:
+            return attempt.index <= self.numbers.get(attempt.arm, attempt.index)
+        return 1 <= attempt.index <= self.planned.get(attempt.arm, 0)
 
     def _settles(self, slot: Slot, outcome: Outcome) -> bool:
         if outcome is Outcome.INFRASTRUCTURE:
             self._failures[slot] += 1
-            planned = self.planned[slot[0]] if self.planned else 0
+            planned = (self.planned or self.numbers).get(slot[0], 0)
             return self._failures[slot] > max(2, planned / 4)
         return outcome is not Outcome.LOST
+
+
+def numbers(experiment: Experiment) -> dict[str, int]:
+    """Return how many repeats each arm is to have, of those that have a number of their own."""
+    if experiment.table.repeats is not None:
+        return {}
+    return {name: arm.repeats for name, arm in experiment.arms.items() if arm.repeats is not None}
+
+
+def unfilled(repeats: Iterable[RecordedRepeat], arms: Iterable[str], numbers: Mapping[str, int]) -> set[str]:
+    """Return the ``arms`` with fewer repeats than ``numbers`` says; where it says nothing, those with none."""
+    counts = Counter(one.arm for one in repeats)
+    return {arm for arm in arms if counts[arm] < numbers.get(arm, 1)}
 
 
 def _agree(attempt: Attempt, settled: RecordedRepeat) -> bool:

@@ -11,7 +11,6 @@ from pytest_prereg.audit.findings.lifted import lifted
 from pytest_prereg.audit.findings.problems import guarded, refused
 from pytest_prereg.audit.findings.quoted_numbers import misquoted
 from pytest_prereg.audit.findings.removed import removed, unknown
-from pytest_prereg.audit.findings.seeds import chosen
 from pytest_prereg.audit.findings.set_aside import set_aside
 from pytest_prereg.audit.findings.stale import stale
 from pytest_prereg.audit.findings.unfinished import unfinished
@@ -31,7 +30,6 @@ FINDERS = (
     removed,
     hidden,
     unknown,
-    chosen,
     set_aside,
     misquoted,
     unfounded,
@@ -45,8 +43,8 @@ def of_evidence(state: StudyState) -> Iterator[Finding]:
     """Yield what is to be said of the evidence, the records and the numbers quoted, as they are now.
 
     PR205 series that disagree and refutations that were lifted, PR206 stale verdicts, PR207 evidence that is
-    gone or altered, or was measured with another seed, PR208 repeats set aside when they ended, PR210 quoted
-    numbers, PR211 records that do not follow, PR213 series that were left or repeats that were run again,
+    gone or altered, or has another plan or seed than was registered, PR208 repeats set aside when they ended,
+    PR210 quoted numbers, PR211 records that do not follow, PR213 series that were left or repeats that were run again,
     PR216 data that were there before a registration; and what can't be judged, under its own code.
     """
     for finder in FINDERS:
