@@ -153,7 +153,7 @@ def numbers(experiment: Experiment) -> dict[str, int]:
 
 
 def unfilled(repeats: Iterable[RecordedRepeat], arms: Iterable[str], numbers: Mapping[str, int]) -> set[str]:
-    """Return the ``arms`` with fewer repeats than ``numbers`` says; where it says nothing, those with none."""
+    """Return the ``arms`` with fewer repeats than ``numbers`` says; if it says nothing, those with none."""
     counts = Counter(one.arm for one in repeats)
     return {arm for arm in arms if counts[arm] < numbers.get(arm, 1)}
 

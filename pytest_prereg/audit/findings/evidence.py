@@ -44,8 +44,8 @@ def of_evidence(state: StudyState) -> Iterator[Finding]:
 
     PR205 series that disagree and refutations that were lifted, PR206 stale verdicts, PR207 evidence that is
     gone or altered, or has another plan or seed than was registered, PR208 repeats set aside when they ended,
-    PR210 quoted numbers, PR211 records that do not follow, PR213 series that were left or repeats that were run again,
-    PR216 data that were there before a registration; and what can't be judged, under its own code.
+    PR210 quoted numbers, PR211 records that do not follow, PR213 series that were left or repeats that were
+    run again, PR216 data that were there before a registration; and what can't be judged, under its own code.
     """
     for finder in FINDERS:
         yield from guarded(finder, state)
