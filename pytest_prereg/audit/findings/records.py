@@ -105,7 +105,10 @@ class _Records:
                 and not _is_amended(entry, after)
                 and not self._is_nothing(record, now, step.version)
             ):
-                yield self._changed(record, now, step.version, _amended_aside(entry, after, step))
+                if now.verdict is None and self._comes_back(record, entry.digest, step):
+                    yield self._put_back(record, step.version)
+                else:
+                    yield self._changed(record, now, step.version, _amended_aside(entry, after, step))
         if now.verdict is not None and all(record_of(entry) != now for entry in step.before.values()):
             self._kept.append(_Kept(now, step.version, after.digest))
 
@@ -119,6 +122,28 @@ class _Records:
     def _taken_out(self, after: LockEntry) -> _Kept | None:
         """What was recorded last of the same registration, where that is recorded no more."""
         return self._kept[-1] if self._kept and self._kept[-1].digest == after.digest else None
+
+    def _comes_back(self, record: Record, digest: str, step: Step) -> bool:
+        """Whether nothing but what a version took out was recorded ever after, and is recorded now."""
+        steps = self._state.chronicle.steps[self._name]
+        place = next(index for index, one in enumerate(steps) if one is step)
+        now = self._state.chronicle.now.predictions.get(self._name)
+        later = [one.after for one in steps[place + 1 :] if one.after and one.after.verdict is not None]
+        return now is not None and all(
+            (record_of(each), each.digest) == (record, digest) for each in (now, *later)
+        )
+
+    def _put_back(self, record: Record, version: Version) -> Finding:
+        return told(
+            self._state,
+            "PR205",
+            self._name,
+            Level.NOTICE,
+            f"the record of {quoted(self._name)} ({record.verdict}) was taken out of the lock"
+            f"{in_commit(version.commit)}, and put back as it was",
+            commit=version.commit,
+            about=f"put back {record.verdict} {_numbers(record)}",
+        )
 
     def _is_nothing(self, before: Record, now: Record, version: Version) -> bool:
         """Whether only numbers changed, and the lock tells why."""
