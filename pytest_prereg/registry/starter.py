@@ -38,7 +38,7 @@ predicts   = "<= 0.5"
 falsifier  = ">= 0.8"                 # what lies between stays undecided
 expected   = 0.1                      # for the power check
 cv         = 0.2
-data-seen  = "pilot"                # it may be tried before it is registered
+data-seen  = "pilot"                  # it may be tried before it is registered
 """
 
 EXPERIMENT = '''\
