@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -172,12 +173,13 @@ def _judgement(prediction: Prediction, entry: LockEntry, verdict: Verdict) -> Ju
 def unjudged(study: Study, prediction: Prediction, verdict: Verdict) -> Problem:
     """Return PR211: a tombstone without the verdict that the evidence gave."""
     name = quoted(prediction.id)
+    withdraw = f"pytest-prereg withdraw {shlex.quote(prediction.id)} --reason '…'"
     return Problem(
         code="PR211",
         path=shown(study.lock_path),
         message=f"{name} was withdrawn without the verdict that its evidence gives, {quoted(verdict)}",
-        advice="Restore the lock as it was before, then pytest --prereg --prereg-verify --prereg-record,\n"
-        f"then pytest-prereg withdraw {prediction.id} --reason '…'",
+        advice="Restore the lock as it was before, and record that: pytest --prereg --prereg-verify "
+        f"--prereg-record\nThen withdraw it: {withdraw}",
     )
 
 

@@ -74,6 +74,15 @@ class TestHistory:
         assert said(cut)[-1].startswith("next:  git fetch --unshallow")
 
 
+def test_where_evidence_was_is_a_command_with_no_word_behind_it(measured):
+    measured.record()
+    measured.git("rm", "-r", "--quiet", "experiments")
+    measured.keep("Remove the evidence")
+    lines = [line.strip() for line in said(measured)]
+    assert "git log --oneline -- experiments/evidence" in lines
+    assert "git log --oneline -- predictions.lock" in lines
+
+
 class TestCommitting:
     def test_a_lock_that_waits_for_its_commit_is_told_once_with_the_command(self, tmp_path):
         project = new_study(tmp_path / "study")
