@@ -44,12 +44,14 @@ PRECEDING = frozenset({Grade.WITNESSED, Grade.REGISTERED_ONE_SIDE, Grade.REGISTE
 
 
 class Contest(msgspec.Struct, kw_only=True, frozen=True):
-    """Where evidence came in on another ref, with another order than on HEAD's ancestry, and a worse one."""
+    """Another ref has evidence in a worse order than HEAD's ancestry, or written otherwise."""
 
     name: str
     """Of the file of evidence."""
     blob: str
-    grade: Grade
+    """Of what came in there."""
+    grade: Grade | None
+    """``None`` where that is the same session, and neither file begins with the other."""
     commit: str
     refs: tuple[str, ...]
     """In full, those that have the commit."""
@@ -57,7 +59,15 @@ class Contest(msgspec.Struct, kw_only=True, frozen=True):
     @property
     def detail(self) -> str:
         """One sentence, for people."""
-        return f"{self.name} came in with {short(self.commit)} on {_listed(self.refs)}: {self.grade} there"
+        where = f"with {short(self.commit)} on {_listed(self.refs)}"
+        if self.grade is None:
+            return f"{self.name} came in {where} as another file of the same session"
+        return f"{self.name} came in {where}: {self.grade} there"
+
+    @property
+    def about(self) -> str:
+        """What it is, for as long as it is the same."""
+        return f"{self.grade or 'rewritten'}: {self.blob[:8]}"
 
 
 class Order(msgspec.Struct, kw_only=True, frozen=True):

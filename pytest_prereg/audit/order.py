@@ -140,6 +140,8 @@ def _order(asked: _Question, files: Sequence[EvidenceRef]) -> Order:
     orders = [_of_file(file, asked) for file in files]
     worst = _worst([*orders, _at_head(asked)])
     contests = tuple(each for file in files for each in _contests(file, asked, worst.grade))
+    if worst.grade in PRECEDING:
+        contests += tuple(each for file in files for each in _rewritten(file, asked.past))
     flags = dict.fromkeys(flag for order in orders for flag in order.flags)
     if contests:
         flags[CONTESTED] = None
@@ -194,6 +196,14 @@ def _contests(file: EvidenceRef, asked: _Question, decided: Grade) -> list[Conte
     worst = min(worse, key=lambda order: RANK[order.grade])
     assert worst.commit is not None
     return [Contest(name=file.path.name, blob=file.blob, grade=worst.grade, commit=worst.commit, refs=())]
+
+
+def _rewritten(file: EvidenceRef, past: Past) -> list[Contest]:
+    """What other refs have of the same session, written otherwise: one of the two was changed."""
+    return [
+        Contest(name=file.path.name, blob=each.blob, grade=None, commit=each.commit, refs=())
+        for each in past.altered.get(file.blob, ())
+    ]
 
 
 def _remarks(file: EvidenceRef, asked: _Question) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ class StudyLocks:
         self._study = study
         self._reader = LockReader()
         self._known: dict[str, Lock | Problem | None] = {}
+        self.of_others: dict[str, Lock] = {}
+        """Those of other studies, as far as they were read."""
 
     def __contains__(self, blob: object) -> bool:
         """Whether a file that was read is one of the study's, whole or broken."""
@@ -63,7 +65,10 @@ class StudyLocks:
             lock = self._reader.read(data, name[:8])
         except StudyError as error:
             return error.problems[0] if study_named(data) == self._study else None
-        return lock if lock.study == self._study else None
+        if lock.study != self._study:
+            self.of_others[name] = lock
+            return None
+        return lock
 
 
 def _parts(names: list[str]) -> Iterator[list[str]]:

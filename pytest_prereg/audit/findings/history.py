@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.findings.amendments import amendments
 from pytest_prereg.audit.findings.beside import beside
+from pytest_prereg.audit.findings.forgotten import forgotten
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.records import records
 from pytest_prereg.audit.findings.registrations import registrations, removals, uncommitted
@@ -25,6 +26,7 @@ FINDERS = (
     uncommitted,
     registrations,
     removals,
+    forgotten,
     amendments,
     replaced,
     beside,
@@ -38,7 +40,8 @@ def of_history(state: StudyState) -> Iterator[Finding]:
     """Yield what the versions of the lock say, up to the one on disk.
 
     PR102 the lock is not committed as it is;
-    PR201 registered, PR202 amended or replaced, PR203 removed, PR205 a recorded verdict changed, PR208
+    PR201 registered, PR202 amended or replaced, PR203 removed, or another study is gone whose place this
+    one has taken, PR205 a recorded verdict changed, PR208
     repeats excluded, PR213 series voided, PR215 judged after withdrawal; an acknowledgement that is gone is
     told under the code of what it acknowledged; a version that can't be read under the code of why not.
     """

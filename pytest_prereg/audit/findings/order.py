@@ -167,6 +167,6 @@ def _contested(state: StudyState, name: str, contest: Contest) -> Finding:
         Level.REVIEW,
         f"{quoted(name)} is contested: {contest.detail}",
         commit=contest.commit,
-        about=f"{contest.grade}: {contest.blob[:8]}",
+        about=contest.about,
         advice=f"Look into it, then say what it was: {acknowledging('PR212', name)}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.findings import forgotten
 from pytest_prereg.audit.findings.early import untold
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.past import Past
@@ -33,7 +34,7 @@ ALWAYS = (
 
 def unproven(state: StudyState) -> list[str]:
     """Return a sentence for each thing that can't be proven of this study: what can never be comes first."""
-    every = (_history, _working_files, _sessions, _instruments, _words, _plugins)
+    every = (_history, _elsewhere, _working_files, _sessions, _instruments, _words, _plugins)
     return [*ALWAYS, *(sentence for several in every for sentence in several(state))]
 
 
@@ -52,6 +53,18 @@ def _history(state: StudyState) -> Iterator[str]:
         yield (
             f"That the tag of {listed(witnessed)} is as old as what it holds: when a tag was made knows only "
             "the host that it was pushed to."
+        )
+
+
+def _elsewhere(state: StudyState) -> Iterator[str]:
+    """Yield what the history has of other studies and files, and the audit does not go into."""
+    if studies := forgotten.untold(state):
+        names = listed(one.id for one in studies)
+        yield f"What {names} found: HEAD has no lock of it any more, and nothing of it is judged here."
+    if isinstance(state.past, Past) and state.past.unread:
+        yield (
+            f"That no evidence was among {plural(state.past.unread, 'other file')} called *.jsonl: together "
+            "they are too large to be looked into."
         )
 
 
