@@ -25,7 +25,7 @@ from pytest_prereg.audit.standing import Assessment, Terms, read_arms
 from pytest_prereg.audit.stopping import is_decided
 from pytest_prereg.audit.timeline import Timeline
 from pytest_prereg.errors import PreregError, Problem, StudyError
-from pytest_prereg.evidence.naming import SUFFIX
+from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.evidence.series import assemble, numbers, unfilled
 from pytest_prereg.evidence.sessions import (
     SessionFile,
@@ -251,6 +251,9 @@ class StudyState:
     @cached_property
     def past(self) -> Past | NoPast:
         """What the history says of the study and of all of its evidence that is here."""
+        if apart := self.repository and self.repository.keeper(self.study.evidence_folder):
+            detail = f"evidence is kept by another repository, {shown(apart)}, and no history here has it"
+            return NoPast(detail=detail)
         known = [file for files in self.files.values() for file in files if file.header is not None]
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
         evidence = {self.blob(file): file.path for file in known}
