@@ -134,8 +134,14 @@ def _newest(campaign: Campaign, *, recorded: bool) -> list[Path]:
 
 
 def _ignored(campaign: Campaign, *, recorded: bool) -> Iterator[str]:
-    """Say what git is told to ignore: nobody would miss it in a commit, and every clone would lack it."""
+    """Say what git is told to ignore: nobody would miss it in a commit, and every clone would lack it.
+
+    The same is so of evidence that a repository of its own keeps, and for that there is no remedy.
+    """
     repository = campaign.state.repository
+    if kept := repository and repository.keeper(campaign.state.study.evidence_folder):
+        yield f"{shown(kept)} is another repository: what is committed there counts for no verdict here"
+        return
     for path in _newest(campaign, recorded=recorded):
         if repository is not None and is_ignored(repository, path):
             yield f"git is told to ignore {shown(path)}: unless it is committed, no clone has the verdict"

@@ -128,6 +128,13 @@ class Repository:
         whole = path.parent.resolve() / path.name
         return whole.relative_to(self.root).as_posix() if whole.is_relative_to(self.root) else None
 
+    def keeper(self, path: Path) -> Path | None:
+        """The folder at or above a path that another repository keeps, as a submodule; ``None`` if none does."""
+        place = self.relative(path)
+        parts = [] if place is None else place.split("/")
+        folders = (self.root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
+        return next((folder for folder in folders if (folder / ".git").exists()), None)
+
     def files_at(self, revision: str) -> list[str]:
         """Paths of all files at a revision, from the root of the repository."""
         listed = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)

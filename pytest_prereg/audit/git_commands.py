@@ -72,7 +72,7 @@ def _is_inside(here: Path, folder: Path, repository: Repository | None) -> bool:
 
 def is_ignored(repository: Repository, path: Path) -> bool:
     """Whether git is told to ignore a file that is there; one that it tracks it never ignores."""
-    return path.is_file() and not repository.files_below(path)
+    return path.is_file() and not (repository.files_below(path) or repository.keeper(path))
 
 
 def _init(folder: Path, here: Path) -> str:
