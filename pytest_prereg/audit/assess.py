@@ -265,7 +265,7 @@ class StudyState:
     def chronicle(self) -> Chronicle:
         """Every version of the lock that led to HEAD, and to what is on disk."""
         place = self.repository.relative(self.study.lock_path) if self.repository else None
-        return chronicle(self.past, self.lock, place)
+        return chronicle(self.past, self.lock, place, self.digests)
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -129,13 +129,19 @@ class Chronicle(msgspec.Struct, kw_only=True, frozen=True):
         return [change for step in self.steps.get(name, ()) if (change := step.change) is not None]
 
 
-def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -> Chronicle:
+def chronicle(
+    past: Past | NoPast,
+    now: Lock | None,
+    place: str | None = None,
+    written: Mapping[str, str] | None = None,
+) -> Chronicle:
     """Return every version of a study's lock.
 
     Args:
         past: The history up to HEAD; where there is none, what is on disk is the one version.
         now: The lock on disk.
         place: The study's lock, as it is today, from the root of the repository.
+        written: Registration digests of what the study says now, by prediction.
     """
     lock = now or EMPTY
     if isinstance(past, NoPast):
@@ -144,7 +150,7 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
             [],
         )
     else:
-        reading = _Reading(past, place, lock)
+        reading = _Reading(past, place, lock, written or {})
         versions, unread = [*reading.versions, *reading.on_disk()], reading.unread
     steps = list(_steps(versions, past))
     changes = tuple(step.change for step in steps if step.change is not None)
@@ -157,9 +163,14 @@ def chronicle(past: Past | NoPast, now: Lock | None, place: str | None = None) -
 class _Reading:
     """Goes through the commits up to HEAD, the oldest first."""
 
-    def __init__(self, past: Past, place: str | None, now: Lock) -> None:
+    def __init__(self, past: Past, place: str | None, now: Lock, written: Mapping[str, str]) -> None:
         self._past = past
         self._now = now
+        self._counting = {
+            *written.items(),
+            *((name, entry.digest) for name, entry in now.predictions.items()),
+        }
+        """Predictions with the digests that evidence is looked at for."""
         self._trees = LockTrees(past, place)
         self._instead: dict[str, dict[str, Lock]] = {}
         """Of a commit whose lock can't be read: the locks that it was made from, by commit."""
@@ -215,15 +226,13 @@ class _Reading:
         return found
 
     def _beside(self, lock: Lock, others: Iterable[Lock]) -> Iterator[Beside]:
-        """Yield what others say and the lock never said; of what is registered now, whenever it is said."""
+        """Yield what others say and the lock never said, and also what it said if that is registered now."""
         for name, entry in lock.predictions.items():
             self._had.setdefault(name, {}).setdefault(id(entry), entry)
         for name, other in (each for one in others for each in one.predictions.items()):
-            own, now = lock.predictions[name], self._now.predictions.get(name)
-            if other == own:
-                continue
-            is_chosen = now is not None and now.digest == other.digest != own.digest
-            if is_chosen or other not in self._had[name].values():
+            own = lock.predictions[name]
+            is_chosen = other.digest != own.digest and (name, other.digest) in self._counting
+            if other != own and (is_chosen or other not in self._had[name].values()):
                 yield Beside(name, own, other)
 
     def on_disk(self) -> Iterator[Version]:
