@@ -7,7 +7,6 @@ other parents. What a user has configured for people to read is never seen, sinc
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import subprocess
@@ -250,22 +249,6 @@ class Repository:
             with self._answers("diff-tree", *_SHOWN, "--", f"*{suffix}", feed=feed) as answers:
                 yield from read_commits(answers, (os.fsencode(suffix),), frozenset())
 
-    def lineage(self, paths: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
-        """Commits on HEAD's ancestry in which a file is not as a parent has it, with their parents.
-
-        Merges that took one side are among them. Parents come first.
-
-        Args:
-            paths: The files, from the root of the repository.
-        """
-        places = [f":(literal){path}" for path in paths]
-        if not places:
-            return []
-        which = ["--topo-order", "--reverse", "--full-history", "--format=%H %P"]
-        listed = self._git("rev-list", *which, "HEAD", "--", *places).decode("ascii").splitlines()
-        commits = (line.split() for line in listed if not line.startswith("commit "))
-        return [(commit, tuple(parents)) for commit, *parents in commits]
-
     def _git(self, *arguments: str, feed: bytes = b"") -> bytes:
         done = _run(self.root, arguments, feed)
         if done.returncode:
@@ -288,11 +271,6 @@ class Repository:
             if process.wait():
                 said.seek(0)
                 raise _refused(arguments[0], said.read())
-
-
-def blob_id(data: bytes, algorithm: str = "sha1") -> str:
-    """The name under which git keeps a file of these bytes."""
-    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
