@@ -16,11 +16,14 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_prereg.audit.changed_files import read_commits
 from pytest_prereg.errors import HistoryError, Problem
+from pytest_prereg.evidence.naming import blob_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_prereg.audit.changed_files import Commit
+
+__all__ = ["Repository", "blob_id", "environment"]
 
 ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -128,7 +131,7 @@ class Repository:
         return whole.relative_to(self.root).as_posix() if whole.is_relative_to(self.root) else None
 
     def keeper(self, path: Path) -> Path | None:
-        """The folder at or above a path that another repository keeps, as a submodule; ``None`` if none does."""
+        """The folder at or above a path that another repository keeps, as a submodule; else ``None``."""
         place = self.relative(path)
         parts = [] if place is None else place.split("/")
         folders = (self.root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
@@ -146,6 +149,12 @@ class Repository:
             return []
         which = ["--cached", "--others", "--exclude-standard", "-z", "--full-name"]
         listed = self._git("ls-files", *which, "--", f":(literal){place}")
+        names = dict.fromkeys(os.fsdecode(name) for name in listed.split(b"\0") if name)
+        return [self.root / name for name in names]
+
+    def tracked(self, pattern: str) -> list[Path]:
+        """Files of the work tree that git tracks and whose names match, those of submodules aside."""
+        listed = self._git("ls-files", "--cached", "-z", "--", pattern)
         names = dict.fromkeys(os.fsdecode(name) for name in listed.split(b"\0") if name)
         return [self.root / name for name in names]
 
