@@ -235,3 +235,139 @@ def test_without_a_history_the_lock_on_disk_is_the_one_version(*, empty: bool):
     record = chronicle(NoPast(detail="none", is_empty=empty), lock(a=ONE))
     assert told(record) == [("a", None, [], "1")]
     assert record.versions[0].is_cut is not empty
+
+
+# Several locks of one study
+
+
+def verdict(of: LockEntry, said: str | None) -> LockEntry:
+    return replace(of, verdict=said)
+
+
+def judged(said: str | None) -> Lock:
+    return Lock(study="small", predictions={"a": verdict(entry(), said)})
+
+
+def beside(record: Chronicle) -> list[tuple[str | None, str, str | None]]:
+    """Commit, digest by its first digit, and verdict, of what other locks say."""
+    return [
+        (version.commit, one.other.digest[7], one.other.verdict)
+        for version in record.versions
+        for one in version.beside
+    ]
+
+
+def test_a_lock_is_followed_to_where_it_was_and_not_to_a_copy_that_comes_first(locks: Locks):
+    for folder in ("a", "s"):
+        (locks.path / folder).mkdir()
+    (locks.path / "a" / "predictions.lock").write_text(render_lock(judged(None)))
+    (locks.path / "s" / "predictions.toml").write_text("")
+    locks.keep(judged(None), "s/predictions.lock")
+    refuted = locks.keep(judged("refuted"), "s/predictions.lock")
+    cleared = locks.keep(judged(None), "s/predictions.lock")
+    locks.git("mv", "s/predictions.lock", "predictions.lock")
+    locks.git("rm", "--quiet", "a/predictions.lock")
+    locks.go_on()
+    record = locks.read()
+    changes = [(one.commit, one.after.verdict if one.after else "gone") for one in record.changes]
+    assert changes[1:] == [(refuted, "refuted"), (cleared, None)]
+    assert beside(record) == []
+
+
+def test_a_copy_that_says_what_the_lock_once_said_is_left_behind(locks: Locks):
+    locks.keep(lock(a=ONE))
+    (locks.path / "vendor").mkdir()
+    locks.keep(lock(a=ONE), "vendor/predictions.lock")
+    locks.keep(lock(a=TWO))
+    assert beside(locks.read()) == []
+
+
+@pytest.mark.parametrize("said", ["supported", "refuted"])
+def test_a_copy_that_says_what_the_lock_never_said_is_told(locks: Locks, said: str):
+    locks.keep(judged(None))
+    (locks.path / "vendor").mkdir()
+    ahead = locks.keep(judged(said), "vendor/predictions.lock")
+    locks.git("rm", "--quiet", "vendor/predictions.lock")
+    locks.go_on()
+    assert beside(locks.read()) == [(ahead, "1", said)]
+
+
+def test_a_copy_left_behind_is_told_where_it_says_what_is_registered_again(locks: Locks):
+    """Else the one of the two could be registered that the data turn out to be for."""
+    locks.keep(lock(a=ONE))
+    (locks.path / "vendor").mkdir()
+    locks.keep(lock(a=ONE), "vendor/predictions.lock")
+    amended_in = locks.keep(lock(a=TWO))
+    locks.keep(lock(a=ONE))
+    assert beside(locks.read()) == [(amended_in, "1", None)]
+
+
+def test_what_only_another_lock_registers_is_registered(locks: Locks):
+    locks.keep(lock(a=ONE))
+    (locks.path / "assets").mkdir()
+    hidden = locks.keep(lock(b=TWO), "assets/x.lock")
+    locks.git("rm", "--quiet", "assets/x.lock")
+    gone = locks.go_on()
+    assert told(locks.read())[1:] == [("b", hidden, [], "2"), ("b", gone, ["2"], None)]
+
+
+def test_a_broken_file_beside_the_lock_hides_none_of_its_versions(locks: Locks):
+    (locks.path / "assets").mkdir()
+    locks.keep('study = "small"\n<<<<<<< ours\n', "assets/x.lock")
+    first = locks.keep(lock(a=ONE))
+    second = locks.keep(lock(a=TWO))
+    third = locks.keep(lock(a=ONE))
+    record = locks.read()
+    assert record.unread == ()
+    assert [one.commit for one in record.changes] == [first, second, third]
+
+
+def test_a_version_that_cannot_be_read_is_known_by_its_content_and_by_all_that_have_it(locks: Locks):
+    locks.keep(lock(a=ONE))
+    broken = locks.keep('study = "small"\n<<<<<<< ours\n')
+    later = locks.go_on()
+    locks.keep(lock(a=ONE))
+    (one,) = locks.read().unread
+    assert (one.commit, one.commits) == (broken, {broken, later})
+    assert one.blob == locks.git("rev-parse", f"{broken}:predictions.lock")
+    assert [before.predictions for before in one.before] == [lock(a=ONE).predictions]
+
+
+def test_a_lock_that_could_never_be_read_is_registered_when_it_can(locks: Locks):
+    locks.keep('study = "small"\n<<<<<<< ours\n')
+    (locks.path / "predictions.lock").write_text(render_lock(lock(a=ONE)))
+    assert told(locks.read()) == [("a", None, [], "1")]
+
+
+def test_what_is_put_back_is_compared_with_what_was_there_last(locks: Locks):
+    locks.keep(judged(None))
+    locks.keep(lock(b=ONE))
+    locks.keep(judged(None))
+    last = locks.keep(judged("refuted"))
+    locks.git("mv", "predictions.lock", "notes.txt")
+    locks.go_on()
+    locks.keep(judged(None))
+    step = locks.read().steps["a"][-1]
+    assert {commit: one.verdict for commit, one in step.before.items()} == {last: "refuted"}
+    assert step.change is not None
+    assert step.change.restored
+
+
+def test_a_merge_is_compared_with_what_a_side_had_taken_out(locks: Locks):
+    refuted, _ = branches(locks, judged("refuted"), lock(a=ONE, b=ONE), base=judged(None))
+    locks.git("rm", "--quiet", "predictions.lock")
+    locks.go_on()
+    locks.git("merge", "--quiet", "--strategy=ours", "--no-commit", "side")
+    locks.keep(judged(None))
+    step = locks.read().steps["a"][-1]
+    assert {commit: one.verdict for commit, one in step.before.items()}[refuted] == "refuted"
+
+
+def test_another_tools_lock_is_looked_at_where_it_counted_for_the_order(locks: Locks):
+    """Its first and its last version are no lock of the study; where the tag is, it was one."""
+    locks.keep(lock(a=ONE))
+    locks.keep("version = 1\n", "uv.lock")
+    hidden = locks.keep(lock(a=TWO), "uv.lock")
+    locks.git("tag", "prereg/small/0")
+    locks.keep("version = 2\n", "uv.lock")
+    assert beside(locks.read()) == [(hidden, "2", None)]
