@@ -253,19 +253,28 @@ def test_evidence_whose_header_got_another_study_is_altered(begun: Callable[...,
 SECOND = STUDY.replace('"small"', '"second"')
 
 
-def beside(project: Small, text: str = SECOND, **places: str) -> str:
-    """Another study, with evidence of its own; what it is registered and measured by."""
-    name = project.write(places.get("at", "second.toml"), text).name
-    for command in (["lock"], ["import", "rows.csv", "--experiment", "rows"]):
-        project.done(*command, "--study", name)
+def beside(project: Small, text: str = SECOND, experiment: str = "rows") -> None:
+    """Another study, with evidence of its own."""
+    project.write("second.toml", text)
+    project.write("second.csv", SLOW.replace("3.91", "3.81"))
+    for command in (["lock"], ["import", "second.csv", "--experiment", experiment]):
+        project.done(*command, "--study", "second.toml")
         project.keep(command[0])
-    return name
 
 
 def test_two_studies_side_by_side_are_silent(refuted: Small):
     """They share the folder of their evidence, and what their predictions are called."""
     beside(refuted)
     assert told(refuted) == []
+
+
+def test_one_that_is_only_a_lock_any_more_is_told(refuted: Small):
+    """Nobody would audit it: what it refuted is there, and counts nowhere."""
+    beside(refuted)
+    refuted.git("rm", "--quiet", "second.toml")
+    refuted.keep("Without its predictions")
+    assert told(refuted) == [("PR203", "error")]
+    assert "no prediction file at HEAD names it" in refuted.audit().message("PR203")
 
 
 def test_a_study_that_goes_with_its_evidence_is_told_where_another_asks_the_same(refuted: Small):
@@ -279,11 +288,7 @@ def test_a_study_that_goes_with_its_evidence_is_told_where_another_asks_the_same
 
 def test_one_that_asked_something_else_is_only_named(refuted: Small):
     other = SECOND.replace("below-two", "below-ten").replace("rows", "lines")
-    name = refuted.write("second.toml", other.replace('id = "second"', 'id = "second"\nevidence = "a"')).name
-    refuted.done("lock", "--study", name)
-    refuted.keep("Register")
-    refuted.done("import", "rows.csv", "--experiment", "lines", "--study", name)
-    refuted.keep("Measure")
+    beside(refuted, other.replace('id = "second"', 'id = "second"\nevidence = "a"'), "lines")
     refuted.git("rm", "-r", "--quiet", "second.toml", "second.lock", "a")
     refuted.keep("Away with it")
     assert told(refuted) == []

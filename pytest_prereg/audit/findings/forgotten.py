@@ -40,8 +40,8 @@ class Other:
     experiments: set[str] = field(default_factory=set)
     """Of its sessions, pilots excepted."""
     sessions: int = 0
-    now: set[str] | None = None
-    """Predictions that its locks have at HEAD; ``None`` where it has no lock there."""
+    now: dict[str, bool] | None = None
+    """Predictions that its locks have at HEAD, and whether they are withdrawn; ``None`` without a lock."""
     commit: str = ""
     """The last that brought in anything of it."""
 
@@ -53,12 +53,17 @@ class Other:
     @property
     def lost(self) -> set[str]:
         """Predictions with a verdict, or evidence, that no lock has any more."""
-        return (self.judged | self.measured) - (self.now or set())
+        return (self.judged | self.measured) - (self.now or {}).keys()
 
     @property
     def is_gone(self) -> bool:
         """Whether HEAD has no lock of it, or one without what had been found."""
         return self.now is None or bool(self.lost)
+
+    @property
+    def waits(self) -> bool:
+        """Whether HEAD's lock of it has anything that is not withdrawn, and so needs a prediction file."""
+        return not all((self.now or {}).values())
 
 
 def forgotten(state: StudyState) -> Iterator[Finding]:
@@ -88,10 +93,20 @@ def gone(state: StudyState) -> list[Other]:
     others: dict[str, Other] = {}
     _of_locks(past, others)
     _of_sessions(past, others)
-    found = [other for other in others.values() if other.is_gone]
-    unregistered = [other for other in found if not other.known]
-    named = _named_at_head(past) if unregistered else set()
-    return [other for other in found if other.known or (other.id not in named and _stood_here(state, other))]
+    found = [other for other in others.values() if other.is_gone or _stood_here(state, other)]
+    named = _named_at_head(past) if found else set()
+    return [other for other in found if _is_gone(state, other, is_named=other.id in named)]
+
+
+def _is_gone(state: StudyState, other: Other, *, is_named: bool) -> bool:
+    """Whether nothing at HEAD goes on with a study.
+
+    One that was never registered lives by its prediction file; what a lock has needs one as well, and without
+    it nobody audits that.
+    """
+    if not other.known:
+        return not is_named and _stood_here(state, other)
+    return other.is_gone or (other.waits and not is_named)
 
 
 def _of_locks(past: Past, others: dict[str, Other]) -> None:
@@ -106,7 +121,8 @@ def _of_locks(past: Past, others: dict[str, Other]) -> None:
     for _, files in past.lock_files.at({past.head}, locks):
         for blob in files.values():
             other = others[locks[blob].study]
-            other.now = (other.now or set()) | locks[blob].predictions.keys()
+            entries = locks[blob].predictions.items()
+            other.now = (other.now or {}) | {name: one.withdrawal is not None for name, one in entries}
 
 
 def _of_sessions(past: Past, others: dict[str, Other]) -> None:
@@ -171,8 +187,8 @@ def _replaced(state: StudyState, other: Other) -> Finding:
         "PR203",
         other.id,
         Level.ERROR,
-        f"study {quoted(other.id)} stood here, with {_findings(other)}, and is gone: what it found counts "
-        "nowhere",
+        f"study {quoted(other.id)} stood here, with {_findings(other)}, and {_fate(other)}: what it found "
+        "counts nowhere",
         commit=other.commit,
         about=other.id,
         advice=f"Give the study its id back in {shown(state.study.path)}, with its lock and its evidence, or "
@@ -192,6 +208,10 @@ def _moved(state: StudyState, other: Other, shared: list[str]) -> Finding:
         advice="Bring its lock and its evidence back, or say what became of it: "
         f"{acknowledging('PR203', other.id)}",
     )
+
+
+def _fate(other: Other) -> str:
+    return "is gone" if other.is_gone else "no prediction file at HEAD names it"
 
 
 def _findings(other: Other) -> str:
