@@ -27,7 +27,7 @@ EVIDENCE = ".jsonl"
 SESSION = re.compile(r"/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl$")
 """The path of a session's file, whatever folder holds its experiment's."""
 LARGEST = 1 << 20
-TOGETHER = 1 << 26
+TOGETHER = 1 << 25
 """Bytes of one file, and of all, that are neither called like a session nor lie where the study's do."""
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -175,6 +175,7 @@ class CommittedSessions:
         lost = [(each, places) for each, places in every if each.text and self._were_evidence(each, places)]
         lost = self._without_grown(lost, self._read_at_head()) if lost else []
         kept = self._kept(lost)
+        lost = [one for one in lost if not (one[0].blob in kept and self._is_of_copy(one[0]))]
         lost = self._without_grown(lost, set(kept), even_so=set(kept))
         return [one for each, places in lost for one in self._vanished(each, places, kept.get(each.blob))]
 
@@ -197,6 +198,12 @@ class CommittedSessions:
 
     def _were_evidence(self, session: CommittedSession, places: Iterable[Place]) -> bool:
         return any(self._was_evidence(session, path) for path, _ in places)
+
+    def _is_of_copy(self, session: CommittedSession) -> bool:
+        """Whether a session is of a study that was made from this one, and is kept beside it."""
+        return is_of_another(session, self._study) and not any(
+            self._is_read(path) or _file(path) in self._disk.named for path, _ in session.places
+        )
 
     def _was_evidence(self, session: CommittedSession, path: str) -> bool:
         header = session.header

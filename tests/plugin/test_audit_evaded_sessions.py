@@ -268,6 +268,16 @@ def test_two_studies_side_by_side_are_silent(refuted: Small):
     assert told(refuted) == []
 
 
+def test_a_study_that_was_made_from_this_one_may_have_its_sessions(refuted: Small):
+    """By their headers they are the same sessions, and this one's are as they were."""
+    beside(refuted)
+    first, _ = refuted.evidence()
+    other = "20010101T000000Z-00000000.jsonl"
+    refuted.write(f"fork/evidence/rows/{other}", with_header(first, study="second"))
+    refuted.keep("Fork")
+    assert told(refuted) == []
+
+
 def test_one_that_is_only_a_lock_any_more_is_told(refuted: Small):
     """Nobody would audit it: what it refuted is there, and counts nowhere."""
     beside(refuted)
