@@ -20,6 +20,7 @@ from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.headers import checked
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
+from pytest_prereg.audit.origins import Origins, origins
 from pytest_prereg.audit.past import NoPast, Past
 from pytest_prereg.audit.standing import Assessment, Terms, read_arms
 from pytest_prereg.audit.stopping import is_decided
@@ -70,6 +71,8 @@ class StudyState:
         self._terms: dict[str, Terms] = {}
         self.anchor_roots: Path | None = None
         """Root certificates (PEM) that anchors have to lead to; those that the system trusts without it."""
+        self.offered: frozenset[str] = frozenset()
+        """Digests of files that are about to be imported: of what they hold the history is asked as well."""
         self.is_supposed = False
         """Whether its lock is not the one on disk: then what that records is not held against it."""
         self.reread()
@@ -85,7 +88,7 @@ class StudyState:
         self.broken = self._broken()
         self.measured_in = measured_in(self.files)
         self.bound_by_evidence = bound_by(self.files)
-        for derived in ("amended", "chronicle", "family", "orders", "past", "timeline"):
+        for derived in ("amended", "chronicle", "family", "orders", "origins", "past", "timeline"):
             self.__dict__.pop(derived, None)
         self._apply()
 
@@ -257,9 +260,21 @@ class StudyState:
         known = [file for files in self.files.values() for file in files if file.header is not None]
         heads = {file.header.head for file in known if file.header and file.header.head is not None}
         evidence = {self.blob(file): file.path for file in known}
-        broken = self._broken_sessions()
-        folder = self.repository.relative(self.study.evidence_folder) if self.repository else None
-        return Past.read(self.repository, self.study.id, evidence, heads, broken=broken, folder=folder)
+        return Past.read(
+            self.repository,
+            self.study.id,
+            evidence,
+            heads | self.origins.heads,
+            others=self.origins.contents,
+            broken=self._broken_sessions(),
+            folder=self.repository.relative(self.study.evidence_folder) if self.repository else None,
+        )
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Where what was imported, or is about to be, came from."""
+        known = [file for files in self.files.values() for file in files]
+        return origins(self.repository, self.study.id, known, self.offered)
 
     @cached_property
     def chronicle(self) -> Chronicle:

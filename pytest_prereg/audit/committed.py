@@ -6,9 +6,8 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git import blob_id
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.evidence.naming import SUFFIX, shown
+from pytest_prereg.evidence.naming import SUFFIX, blob_id, shown
 from pytest_prereg.evidence.sidecars import SUFFIX as SIDECAR
 from pytest_prereg.evidence.sidecars import is_intact
 from pytest_prereg.registry.lock import parse_lock

@@ -76,6 +76,8 @@ class Past:
         """Where each file of evidence came in, by its blob; none for one that is not committed."""
         self.beginnings: dict[str, list[Introduction]] = {}
         """The same of files as they were before they grew, by the blob of what they are now."""
+        self.known: dict[str, list[Introduction]] = {}
+        """Where other contents that were asked for came in on HEAD's ancestry."""
         self.elsewhere: dict[str, list[Introduction]] = {}
         """Where a file, or its beginning, came in on another ref, and not on HEAD's ancestry."""
         self.refs: dict[str, str] = {}
@@ -106,6 +108,7 @@ class Past:
         evidence: Mapping[str, Path],
         heads: set[str],
         *,
+        others: Collection[str] = (),
         broken: Collection[str] = (),
         folder: str | None = None,
     ) -> Past | NoPast:
@@ -116,7 +119,9 @@ class Past:
             head = repository.head()
             if head is None:
                 return NoPast(detail="nothing is committed yet", is_empty=True)
-            return cls.of(repository, study, head, evidence, heads, broken=broken, folder=folder)
+            return cls.of(
+                repository, study, head, evidence, heads, others=others, broken=broken, folder=folder
+            )
         except HistoryError as error:
             return NoPast(detail=error.problems[0].message)
 
@@ -129,6 +134,7 @@ class Past:
         evidence: Mapping[str, Path],
         heads: set[str],
         *,
+        others: Collection[str] = (),
         broken: Collection[str] = (),
         folder: str | None = None,
     ) -> Past:
@@ -140,17 +146,22 @@ class Past:
             head: The commit at HEAD.
             evidence: The files of evidence, by the name that git has for their content.
             heads: Commits that evidence names as those that it was measured at.
+            others: Other contents that are to be looked for, by the name that git has for them.
             broken: Paths of evidence that is on disk no more as HEAD has it, from the root of the repository.
             folder: Where the study reads evidence, from there; ``None`` outside of it.
         """
         past = cls(repository, study, head)
         past._find(heads)
-        changed = list(repository.history(past.graph.parents, (EVIDENCE, LOCKS), evidence))
+        changed = list(repository.history(past.graph.parents, (EVIDENCE, LOCKS), {*evidence, *others}))
         own = past.graph.of([head])
         past.commits = [kept for commit in changed if commit.id in own and (kept := _of_kind(commit)).changes]
         reading = CommittedSessions(repository, study, head, evidence, folder)
         sessions = reading.read(changed)
         past._introduce(changed, evidence, own, sessions)
+        came = past._first(past._introductions(changed, {*others} - {*evidence})) if others else {}
+        past.known = {
+            blob: [each for each in several if each.commit in own] for blob, several in came.items()
+        }
         past.vanished = reading.vanished(sessions, own)
         past.missing = reading.missing(broken)
         past.unread = reading.unread
@@ -189,6 +200,10 @@ class Past:
         """The commits that tags of the study's lock name, by full name of the tag."""
         prefix = WITNESSES.format(study=self.study)
         return {name: commit for name, commit in self.refs.items() if name.startswith(prefix)}
+
+    def _around(self, commit: str) -> tuple[str, ...]:
+        """A commit and its parents."""
+        return commit, *self.graph.parents[commit]
 
     def _from(self, commit: str) -> frozenset[str]:
         """All commits from which one comes, itself included."""
@@ -287,10 +302,13 @@ class Past:
 
     def _read(self, changed: list[Commit]) -> dict[str, Digests]:
         """What each commit that matters registers of the study; a lock that several have is read once."""
-        found = (self.introductions, self.beginnings, self.elsewhere)
+        found = (self.introductions, self.beginnings, self.elsewhere, self.known)
         came = [each for kind in found for several in kind.values() for each in several]
         asked = {commit for each in came for commit in (each.commit, *each.parents)}
         asked |= {self.head, *self.here, *self.witnesses.values()}
+        asked |= {
+            each for one in self.of_others for place in one.places for each in self._around(place.commit)
+        }
         merges = self.repository.merged(self.graph.merges, LOCKS)
         single = (commit for commit in changed if len(commit.parents) < 2)  # noqa: PLR2004
         self.lock_files = Following(self.graph, [*single, *merges], LOCKS)

@@ -147,6 +147,8 @@ def _set_aside(state: StudyState, lock: Lock, done: str, message: str) -> None:
 def import_(source: Path, experiment: str, arm: str | None, format_: Form | None, file: Path | None) -> None:
     """Take in repeats that were measured elsewhere, as registered evidence."""
     from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
+    from pytest_prereg.audit.foreknown import refuse_foreknown  # noqa: PLC0415
     from pytest_prereg.evidence.importing import import_file  # noqa: PLC0415
     from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
     from pytest_prereg.report.commands import imported_lines  # noqa: PLC0415
@@ -156,6 +158,8 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
     bound = registration.bound_predictions(study, fed)
     tell(registration.uncommitted(study, bound))
     head, dirty = head_of(study)
+    state = StudyState(study)
+    refuse_foreknown(state, fed, source, bound)
     path = import_file(
         study,
         fed,
@@ -165,7 +169,8 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
         form=format_,
         head=head,
         dirty=dirty,
-        closed=_closed(study, fed),
+        closed=_closed(state, fed),
+        **({"algorithm": state.repository.algorithm} if state.repository else {}),
     )
     say(f"kept in {shown(path)}")
     found, series, was_decided = series_of(study, fed, path)
@@ -173,11 +178,9 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
         say(line)
 
 
-def _closed(study: Study, experiment: Experiment) -> list[int]:
+def _closed(state: StudyState, experiment: Experiment) -> list[int]:
     """Return the series that are voided, or have all that they were begun for without a number of repeats."""
-    from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
-
-    several = StudyState(study).series[experiment.id]
+    several = state.series[experiment.id]
     ended = (one for one in several if one.voided is not None or (one.complete and one.planned is None))
     return [one.number for one in ended]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import EvidenceError, Problem
@@ -11,8 +10,9 @@ from pytest_prereg.evidence.environment import describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.importers.rows import import_rows
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
-from pytest_prereg.evidence.naming import repeat_id, shown, utc_now
+from pytest_prereg.evidence.naming import blob_id, repeat_id, shown, utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
+from pytest_prereg.evidence.same_numbers import exact_metrics, holds_the_same, numbers_by_arm, numbers_of
 from pytest_prereg.evidence.series import (
     assemble,
     attempts_by_repeat,
@@ -28,18 +28,18 @@ from pytest_prereg.evidence.writing import write_session
 from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections import Counter
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_prereg.evidence.files import Attempt, SessionFile
+    from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.importers.repeats import ImportedRepeat
     from pytest_prereg.evidence.importers.rows import Form, ImportedRows
     from pytest_prereg.evidence.model import Line, Series
     from pytest_prereg.registry.model import Experiment, Study
 
-_TELLING = 3
-_MOSTLY = 0.75
-"""So many of some repeats, and this share of them, must be distinct for their numbers to identify them."""
+_ALGORITHM = "sha1"
+_SHARED = "Arms that are compared with the same repeats belong into one experiment."
 
 
 def import_file(
@@ -53,6 +53,7 @@ def import_file(
     head: str | None = None,
     dirty: bool | None = None,
     closed: Collection[int] = (),
+    algorithm: str = _ALGORITHM,
 ) -> Path:
     """Write what the file at ``path`` holds as a session file with origin ``imported``, and return that.
 
@@ -69,6 +70,7 @@ def import_file(
         head: commit at HEAD.
         dirty: whether the work tree differs from it.
         closed: numbers of series that take in nothing more, whatever arms they lack.
+        algorithm: the hash by which the repository names files.
 
     Raises:
         EvidenceError: the file, or its place among the evidence, is wrong; then nothing was written.
@@ -78,7 +80,8 @@ def import_file(
         evidence = read_study_evidence(study)
         files = evidence[experiment.id]
         rows = import_rows(path, experiment, arm, form=form)
-        _refuse_second_import(rows, files, path)
+        _refuse_second_import(rows, experiment, files, path)
+        _refuse_of_another(rows, evidence, experiment.id, path)
         every_series = assemble(experiment, files)
         able = [one for one in every_series if one.number not in closed and not was_left(one, every_series)]
         series = _target(rows.repeats, able, experiment, predictions, path)
@@ -101,18 +104,22 @@ def import_file(
             environment={},
             versions=describe_versions(),
             known=known_digests(file for group in evidence.values() for file in group),
-            imported=_origin(path, rows, arm),
+            imported=_origin(path, rows, arm, algorithm),
         )
         lines = list(_lines(header, rows.repeats, series, attempts_by_repeat(files)))
         return write_session(study.evidence_folder, header, lines)
 
 
-def _origin(path: Path, rows: ImportedRows, arm: str | None) -> dict[str, Any]:
-    """Return what the header keeps of the file that the repeats came from."""
+def _origin(path: Path, rows: ImportedRows, arm: str | None, algorithm: str) -> dict[str, Any]:
+    """Return what the header keeps of the file that the repeats came from.
+
+    Its ``blob`` is what git calls it: so the history can tell whether it was there before.
+    """
     origin: dict[str, Any] = {
         "name": path.name,
         "format": rows.format,
         "digest": rows.digest,
+        "blob": blob_id(rows.data, algorithm),
         "rows": rows.rows,
     }
     if arm is not None:
@@ -122,31 +129,45 @@ def _origin(path: Path, rows: ImportedRows, arm: str | None) -> dict[str, Any]:
     return origin
 
 
-def _refuse_second_import(rows: ImportedRows, files: Sequence[SessionFile], path: Path) -> None:
-    """Refuse a file that was imported, and one whose numbers were: in another order, format or selection."""
-    new = Counter(map(_numbers, rows.repeats))
+def _refuse_second_import(
+    rows: ImportedRows, experiment: Experiment, files: Sequence[SessionFile], path: Path
+) -> None:
+    """Refuse a file that was imported, and one whose numbers were: in another order, format or selection.
+
+    And one with the numbers of what was measured, or tried, here: counted exactly, they may come again.
+    """
+    exact = exact_metrics(experiment)
+    new, telling = numbers_by_arm(rows.repeats), numbers_by_arm(rows.repeats, without=exact)
     for file in files:
-        if file.header is None or file.header.imported is None:
-            continue
-        if file.header.imported.get("digest") == rows.digest:
+        imported = file.header.imported if file.header else None
+        if imported is not None and imported.get("digest") == rows.digest:
             what = "the file was imported already"
-        elif _holds_the_same(new, Counter(map(_numbers, file.attempts))):
+        elif imported is not None and holds_the_same(new, numbers_by_arm(file.attempts)):
             what = "its repeats were imported already, all or some of them"
+        elif imported is None and holds_the_same(telling, numbers_by_arm(file.attempts, without=exact)):
+            what = "its repeats were measured here already, all or some of them"
         else:
             continue
-        message = f"{what}, as {quoted(file.name)}; the same numbers can't count twice"
-        raise EvidenceError(Problem(code="PR119", message=message, path=shown(path)))
+        raise _counted_twice(what, file, path)
 
 
-def _numbers(repeat: ImportedRepeat | Attempt) -> tuple[str, str]:
-    return repeat.arm, repr(sorted(repeat.values.items()))
+def _refuse_of_another(
+    rows: ImportedRows, evidence: Mapping[str, Iterable[SessionFile]], experiment: str, path: Path
+) -> None:
+    """Refuse a file of which another experiment has the same numbers: they would count as independent."""
+    new = numbers_of(rows.repeats)
+    for name, files in evidence.items():
+        for file in files if name != experiment else ():
+            imported = (file.header.imported if file.header else None) or {}
+            if imported.get("digest") == rows.digest and not new.keys().isdisjoint(numbers_of(file.attempts)):
+                raise _counted_twice(
+                    f"the file was imported already, for {quoted(name)}", file, path, _SHARED
+                )
 
 
-def _holds_the_same(new: Counter[tuple[str, str]], old: Counter[tuple[str, str]]) -> bool:
-    """Whether one holds all of the other, and that is no accident: coarse readings may well come again."""
-    fewer = min(new, old, key=Counter.total)
-    distinct = len(fewer)
-    return distinct >= max(_TELLING, _MOSTLY * fewer.total()) and (new <= old or old <= new)
+def _counted_twice(what: str, file: SessionFile, path: Path, advice: str | None = None) -> EvidenceError:
+    message = f"{what}, as {quoted(file.name)}; the same numbers can't count twice"
+    return EvidenceError(Problem(code="PR119", message=message, path=shown(path), advice=advice))
 
 
 def _target(

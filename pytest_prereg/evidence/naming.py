@@ -58,6 +58,11 @@ def _stamp(path: Path) -> datetime | None:
         return None
 
 
+def blob_id(data: bytes, algorithm: str = "sha1") -> str:
+    """Return the name under which git keeps a file of these bytes, by the hash that a repository uses."""
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 def shown(path: Path) -> str:
     """Return ``path`` as a message names it: relative to the current folder where it lies below it."""
     relative = os.path.relpath(path)

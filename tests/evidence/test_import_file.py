@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 from evidence_samples import attempt, experiment, study, write_session_file
+from msgspec.structs import replace
 
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.importing import import_file
+from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.evidence.naming import blob_id
 from pytest_prereg.evidence.series import assemble, deciding_series
 from pytest_prereg.evidence.sessions import check_links, read_session, read_study_evidence
 
@@ -233,3 +236,46 @@ def test_repeats_that_can_not_be_told_apart_from_those_there_are_refused(tmp_pat
     bench.take_numbered("c.csv", {"new": [(3, 30)], "base": [(2, 20), (1, 10), (3, 31)]})
     assert bench.series[0].complete
     assert {(one.arm, one.block): one.values["t"] for one in bench.series[0].repeats}["base", 1] == 10.0
+
+
+def test_what_was_measured_or_tried_here_is_no_import(tmp_path, monkeypatch):
+    """Else who runs pilots until one pleases takes that in as evidence."""
+    monkeypatch.chdir(tmp_path)
+    bench = Bench(tmp_path, experiment({"": 3}))
+    tried = [line for index in (1, 2, 3) for line in attempt(index, Outcome.PILOT, values={"t": index / 7})]
+    write_session_file(bench.study.evidence_folder, "20260801T120000Z-0", *tried, origin="pilot", series=0)
+
+    with pytest.raises(EvidenceError, match="PR119: its repeats were measured here already"):
+        bench.take("a.csv", {"": [index / 7 for index in (3, 2, 1)]})
+    bench.take("b.csv", {"": [index / 7 for index in (4, 5, 6)]})
+
+
+def test_what_is_counted_exactly_may_come_out_the_same(tmp_path):
+    gate = experiment({"": 3})
+    counted = replace(gate, metrics={"t": replace(gate.metrics["t"], exact=True)})
+    bench = Bench(tmp_path, counted)
+    measured = [line for index in (1, 2, 3) for line in attempt(index)]
+    write_session_file(bench.study.evidence_folder, "20260801T120000Z-0", *measured)
+
+    bench.take("a.csv", {"": [1, 2, 3]})
+
+    assert [series.number for series in bench.series] == [1, 2]
+
+
+def test_one_file_is_evidence_of_one_experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = experiment({"": 3}), replace(experiment({"": 3}), id="gate-b")
+    bench = Bench(tmp_path, first)
+    bench.study = study(tmp_path, first, second)
+    taken = bench.take("a.csv", {"": [1, 2, 3]})
+
+    with pytest.raises(EvidenceError, match=f'imported already, for "gate-a", as "gate-a/{taken.name}"'):
+        import_file(bench.study, second, tmp_path / "a.csv", predictions=REGISTERED)
+
+
+def test_the_header_has_what_git_calls_the_file(bench):
+    path = bench.take("runs.csv", {"new": [1, 2, 3]})
+
+    imported = read_session(path).header.imported
+
+    assert imported["blob"] == blob_id((bench.folder / "runs.csv").read_bytes())

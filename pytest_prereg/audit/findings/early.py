@@ -19,6 +19,7 @@ from pytest_prereg.audit.findings.copies import Copies
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.preceding import came_first
 from pytest_prereg.audit.recorded import short
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.past import Introduction
     from pytest_prereg.evidence.files import SessionFile
-    from pytest_prereg.evidence.model import Header
     from pytest_prereg.registry.model import Prediction
 
 _SHOWN = 3
@@ -82,7 +81,7 @@ def _earlier(copies: Copies, prediction: Prediction) -> Iterator[_Earlier]:
             header = file.header
             if header is None or file.path.name in deciding or not known.isdisjoint(header.predictions):
                 continue
-            yield _Earlier(file, _came_first(state, state.past, prediction, file, header))
+            yield _Earlier(file, came_first(state, prediction, state.blob(file), header))
 
 
 def _known_anyway(state: StudyState, prediction: Prediction) -> set[str]:
@@ -93,31 +92,6 @@ def _known_anyway(state: StudyState, prediction: Prediction) -> set[str]:
         known.add(before)
         before = predecessor(state.study.predictions[before], state.study.predictions)
     return known
-
-
-def _came_first(
-    state: StudyState, past: Past, prediction: Prediction, file: SessionFile, header: Header
-) -> bool | None:
-    """Whether a session was there before its experiment's prediction was registered as it is now.
-
-    Its own header tells, as long as no commit contradicts it: where the commit that it names is not here,
-    only those that came after the registration's can be told from those that may have been there before.
-    """
-    digest = state.digests[prediction.id]
-    is_bound = header.head in past.here
-    if is_bound and header.head and digest not in past.registered(header.head, prediction.id):
-        return True
-    came = past.introductions.get(state.blob(file), ())
-    if any(_is_before(past, each, prediction.id, digest, is_bound=is_bound) for each in came):
-        return True
-    return False if is_bound else None
-
-
-def _is_before(past: Past, each: Introduction, prediction: str, digest: str, *, is_bound: bool) -> bool:
-    """Whether a commit that brought a session in had no registration before it."""
-    if each.cut or any(digest in past.registered(parent, prediction) for parent in each.parents):
-        return False
-    return not is_bound or digest not in past.registered(each.commit, prediction)
 
 
 def _finding(state: StudyState, prediction: Prediction, experiment: str, files: list[SessionFile]) -> Finding:

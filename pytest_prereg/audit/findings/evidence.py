@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.findings.disagreeing import disagreeing
 from pytest_prereg.audit.findings.early import early
 from pytest_prereg.audit.findings.hidden import hidden
+from pytest_prereg.audit.findings.known import known
 from pytest_prereg.audit.findings.lifted import lifted
 from pytest_prereg.audit.findings.problems import guarded, refused
 from pytest_prereg.audit.findings.quoted_numbers import misquoted
@@ -36,6 +37,7 @@ FINDERS = (
     escaped,
     unfinished,
     early,
+    known,
 )
 
 

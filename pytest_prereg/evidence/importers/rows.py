@@ -61,8 +61,10 @@ class ImportedRows(msgspec.Struct, kw_only=True, frozen=True):
     """In run order."""
     rows: int
     format: str
+    data: bytes
+    """All that is in the file."""
     digest: str
-    """Of the file's bytes."""
+    """Of that."""
     units_assumed: tuple[str, ...]
     """Metrics whose rows named no unit: the declared one was taken."""
 
@@ -98,6 +100,7 @@ def import_rows(
         repeats=repeats,
         rows=len(rows),
         format="json" if is_json else "csv",
+        data=data,
         digest=digest(data),
         units_assumed=tuple(sorted(reader.units_assumed)),
     )

@@ -1,0 +1,61 @@
+"""Whether two sets of repeats are the same measurements: in another order, format, selection or place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from pytest_prereg.evidence.model import Value
+    from pytest_prereg.registry.model import Experiment
+
+_TELLING = 3
+_MOSTLY = 0.75
+"""So many of some repeats, and this share of them, must be distinct for their numbers to identify them."""
+
+
+class Repeat(Protocol):
+    """What has an arm and values."""
+
+    @property
+    def arm(self) -> str:
+        """Its name."""
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """By metric."""
+
+
+def exact_metrics(experiment: Experiment) -> frozenset[str]:
+    """Return the metrics whose values come out the same again: they tell no measurement from another."""
+    return frozenset(name for name, metric in experiment.metrics.items() if metric.exact)
+
+
+def numbers_by_arm(repeats: Iterable[Repeat], *, without: Container[str] = ()) -> Counter[str]:
+    """Return how often each set of values comes in each arm, ``without`` those of some metrics."""
+    pairs = ((one.arm, _numbers(one, without)) for one in repeats)
+    return Counter(f"{arm} {numbers}" for arm, numbers in pairs if numbers)
+
+
+def numbers_of(repeats: Iterable[Repeat], *, without: Container[str] = ()) -> Counter[str]:
+    """Return how often each set of values comes, in whatever arm, ``without`` those of some metrics."""
+    return Counter(filter(None, (_numbers(one, without) for one in repeats)))
+
+
+def _numbers(repeat: Repeat, without: Container[str]) -> str:
+    """Single values alone: where a vector is the same, so are they, and it would be long."""
+    single = {
+        name: value
+        for name, value in repeat.values.items()
+        if name not in without and not isinstance(value, list)
+    }
+    return repr(sorted(single.items())) if single else ""
+
+
+def holds_the_same(new: Counter[str], old: Counter[str]) -> bool:
+    """Whether one holds all of the other, and that is no accident: coarse readings may well come again."""
+    fewer = min(new, old, key=Counter.total)
+    distinct = len(fewer)
+    return distinct >= max(_TELLING, _MOSTLY * fewer.total()) and (new <= old or old <= new)
