@@ -146,15 +146,15 @@ def _taken_in(
 
 
 def _were_taken_in(state: StudyState, prediction: Prediction, file: SessionFile) -> Iterator[Foreknown]:
-    """Yield sessions that another study had once, with the same data, where it was not registered."""
+    """Yield sessions that a study had once, with the same data, where the prediction was not registered."""
     past, known = state.past, state.digests[prediction.id]
     assert isinstance(past, Past)
-    for one in past.of_others:
+    for one in past.imports:
         if one.header is None or not _is_same_file(_imported(file), one.header.imported or {}):
             continue
         if commit := _first_without(past, one, prediction.id, known):
-            where = f"were evidence of study {quoted(one.header.study)} in {commit[:8]}"
-            yield Foreknown(file, where, commit)
+            of = "this study" if one.header.study == past.study else f"study {quoted(one.header.study)}"
+            yield Foreknown(file, f"were evidence of {of} in {commit[:8]}", commit)
 
 
 def _first_without(past: Past, session: CommittedSession, prediction: str, known: str) -> str | None:

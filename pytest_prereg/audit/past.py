@@ -93,6 +93,8 @@ class Past:
         """Sessions that HEAD does not have any more as they were, or not where the study reads them."""
         self.of_others: list[CommittedSession] = []
         """Sessions of other studies that HEAD's ancestry has had, or has where this study reads its own."""
+        self.imports: list[CommittedSession] = []
+        """Imports of any study that any ref has had, and that are on disk no more as they were."""
         self.unread = 0
         """Files on HEAD's ancestry that might have been sessions, and were too large to be looked into."""
         self.missing: list[Vanished] = []
@@ -166,6 +168,7 @@ class Past:
         past.missing = reading.missing(broken)
         past.unread = reading.unread
         past.of_others = [one for one in sessions if is_of_another(one, study) and _is_on(one, own)]
+        past.imports = [one for one in sessions if one.header is not None and one.header.imported]
         past._registered = past._read(changed)
         return past
 
@@ -307,7 +310,7 @@ class Past:
         asked = {commit for each in came for commit in (each.commit, *each.parents)}
         asked |= {self.head, *self.here, *self.witnesses.values()}
         asked |= {
-            each for one in self.of_others for place in one.places for each in self._around(place.commit)
+            each for one in self.imports for place in one.places for each in self._around(place.commit)
         }
         merges = self.repository.merged(self.graph.merges, LOCKS)
         single = (commit for commit in changed if len(commit.parents) < 2)  # noqa: PLR2004

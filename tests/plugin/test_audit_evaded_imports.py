@@ -207,6 +207,52 @@ def test_on_another_branch(begun: Callable[..., Small], monkeypatch: pytest.Monk
     assert 'they were evidence of study "pilot"' in audit.message("PR216")
 
 
+# Taken in, given up, and taken in again
+
+
+def bolder(project: Small) -> None:
+    """Moves the threshold to where the data are, with an amendment."""
+    project.edit("predictions.toml", "<= 2 s", "<= 1.2 s")
+    project.done("amend", CLAIM, "--reason", "bolder")
+    project.keep("Amend", "predictions.toml", "predictions.lock")
+
+
+def test_evidence_that_was_deleted_and_is_imported_again(begun: Callable[..., Small]):
+    project = begun()
+    register(project)
+    project.take_in()
+    project.git("rm", "--quiet", "-r", "experiments")
+    project.git("commit", "--quiet", "--message", "Away with it")
+    (project.path / "predictions.lock").unlink()
+    project.edit("predictions.toml", "<= 2 s", "<= 1.2 s")
+    register(project)
+    project.take_in()
+    audit = project.audit()
+    assert {("PR207", "error", LINE), *SEEN} <= {*audit.told}
+    assert "they were evidence of this study in" in audit.message("PR216")
+
+
+def test_evidence_of_a_branch_that_is_imported_again(begun: Callable[..., Small]):
+    project = begun()
+    register(project)
+    project.git("switch", "--quiet", "--create", "look")
+    project.take_in()
+    project.git("switch", "--quiet", "main")
+    bolder(project)
+    project.take_in()
+    assert [one for one in project.audit().told if one[0] == "PR216"] == SEEN
+
+
+def test_evidence_of_a_branch_that_is_imported_again_for_the_same_claim(begun: Callable[..., Small]):
+    project = begun()
+    register(project)
+    project.git("switch", "--quiet", "--create", "look")
+    project.take_in()
+    project.git("switch", "--quiet", "main")
+    project.take_in()
+    assert project.audit().told == []
+
+
 # Taken in for another experiment
 
 
