@@ -189,7 +189,8 @@ def test_and_gave_up_before_they_were_imported_again(
     assert 'they were evidence of study "pilot"' in audit.message("PR216")
 
 
-def test_on_another_branch(begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_on_another_branch(begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch, *, is_merged: bool):
     project = begun(folder="main")
     project.git("switch", "--quiet", "--create", "look")
     pilot = pilot_of(project)
@@ -200,8 +201,8 @@ def test_on_another_branch(begun: Callable[..., Small], monkeypatch: pytest.Monk
     project.git("switch", "--quiet", "main")
     register(project)
     project.take_in()
-    assert project.audit().told == []
-    project.git("merge", "--quiet", "--no-edit", "look")
+    if is_merged:
+        project.git("merge", "--quiet", "--no-edit", "look")
     audit = project.audit()
     assert audit.told == SEEN
     assert 'they were evidence of study "pilot"' in audit.message("PR216")
