@@ -110,7 +110,7 @@ def study_named(data: bytes) -> str | None:
 
 
 def may_be_lock(data: bytes) -> bool:
-    """Whether a file can have the key that every lock has; those of package managers are long, and lack it."""
+    """Whether a file can have the key that every lock has; the long ones of package managers lack it."""
     return _KEY.search(data) is not None
 
 
