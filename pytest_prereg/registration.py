@@ -16,6 +16,7 @@ from pytest_prereg.audit.committed import committed_lock, uncommitted_code
 from pytest_prereg.audit.dependencies import rests_on
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.git_commands import Place, newest
+from pytest_prereg.audit.namesakes import namesakes
 from pytest_prereg.audit.opposites import clashes
 from pytest_prereg.audit.tags import tag
 from pytest_prereg.errors import Problem, StudyError
@@ -35,7 +36,6 @@ from pytest_prereg.registry.lock import (
     write_lock,
     wrong_unit,
 )
-from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.reasons import given_reason
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
 from pytest_prereg.registry.regions import Region
@@ -92,7 +92,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
         StudyError: If the lock can't be read.
     """
     lock = read_lock(study.lock_path)
-    problems = [*not_yet(study), *check_namesakes(study), *check_units(study)]
+    problems = [*not_yet(study), *namesakes(Repository.find(study.folder), study), *check_units(study)]
     registration = None
     try:
         registration = plan_registration(study, lock)

@@ -19,6 +19,7 @@ from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
 from pytest_prereg.audit.families import Family, family_of
 from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.headers import checked
+from pytest_prereg.audit.namesakes import namesakes
 from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
 from pytest_prereg.audit.origins import Origins, origins
 from pytest_prereg.audit.past import NoPast, Past
@@ -38,7 +39,6 @@ from pytest_prereg.evidence.sessions import (
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import Lock, LockEntry, lock_of, refused_unit
-from pytest_prereg.registry.namesakes import check_namesakes
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.subjects import data_digest, subject_digest
@@ -60,7 +60,7 @@ class StudyState:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.repository = Repository.find(study.folder)
-        if problems := check_namesakes(study):
+        if problems := namesakes(self.repository, study):
             raise StudyError(problems)
         self.lock = lock_of(study)
         self.digests = {name: registration_digest(study, one) for name, one in study.predictions.items()}

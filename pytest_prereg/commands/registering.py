@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 )
 def init(*, merge_driver: bool) -> None:
     """Write an example study here: predictions.toml, an experiment, the schema for editors."""
+    from pytest_prereg.audit.namesakes import ids_taken  # noqa: PLC0415
     from pytest_prereg.registry.starter import write_starter  # noqa: PLC0415
 
     if merge_driver:
         _set_up_merge_driver()
         return
-    written = write_starter(Path())
+    written = write_starter(Path(), ids_taken(Path()))
     say(f"wrote {', '.join(map(str, written))}")
     say("try it:    pytest-prereg try sorting")
     say("register:  pytest-prereg lock")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.errors import Problem, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 ATTRIBUTES_FILE = Path(".gitattributes")
 SCHEMA = Path(__file__).parents[1] / "predictions.schema.json"
@@ -69,23 +70,39 @@ predictions/*.lock text eol=lf merge=pytest-prereg
 """
 
 
-def starter_files(folder: Path) -> dict[Path, str]:
-    """Return what ``init`` writes into ``folder``, by path relative to it."""
+def starter_files(folder: Path, taken: Collection[object] = ()) -> dict[Path, str]:
+    """Return what ``init`` writes into ``folder``, by path relative to it; no id of a study is ``taken``."""
     return {
-        Path("predictions.toml"): PREDICTIONS.format(study=study_id(folder)),
+        Path("predictions.toml"): PREDICTIONS.format(study=study_id(folder, taken)),
         Path("experiments", "example.py"): EXPERIMENT,
         Path(SCHEMA.name): SCHEMA.read_text(encoding="utf-8"),
     }
 
 
-def study_id(folder: Path) -> str:
-    """Return an id for the study of ``folder``: its name as an id is spelt, or ``example``."""
-    words = re.findall(r"[a-z0-9_]+", folder.resolve().name.lower())
-    return "-".join(words).strip("_-") or "example"
+def study_id(folder: Path, taken: Collection[object] = ()) -> str:
+    """Return an id for the study of ``folder``: its name as an id is spelt, or ``example``.
+
+    Where another study has that, the names of the folders above come before it, as many as it takes.
+    """
+    whole = folder.resolve()
+    names = [_spelt(each.name) for each in (whole, *whole.parents)]
+    parts = [names[0] or "example", *filter(None, names[1:])]
+    longer = ("-".join(reversed(parts[:count])) for count in range(1, len(parts) + 1))
+    numbered = (f"{parts[0]}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain(longer, numbered) if name not in taken)
 
 
-def write_starter(folder: Path) -> list[Path]:
+def _spelt(name: str) -> str:
+    """A folder's name as an id is spelt; empty where none of it can stay."""
+    return "-".join(re.findall(r"[a-z0-9_]+", name.lower())).strip("_-")
+
+
+def write_starter(folder: Path, taken: Collection[object] = ()) -> list[Path]:
     """Write the files of the starter into ``folder`` and return their paths relative to it.
+
+    Args:
+        folder: Where they are to be.
+        taken: Ids that other studies have.
 
     Raises:
         StudyError: PR106, if one of them is there already; then nothing is written.
@@ -93,7 +110,7 @@ def write_starter(folder: Path) -> list[Path]:
 
     ``.gitattributes`` is the one file that may be there already: it is added to.
     """
-    files = starter_files(folder)
+    files = starter_files(folder, taken)
     problems = [_in_the_way(folder / path) for path in files if (folder / path).exists()]
     if problems:
         raise StudyError(problems)
