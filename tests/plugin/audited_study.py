@@ -90,7 +90,7 @@ class Small(Project):
 
     def register(self, message: str = "Register") -> str:
         self.done("lock")
-        return self.keep(message, "predictions.toml", "predictions.lock", "rows.csv")
+        return self.keep(message, "predictions.toml", "predictions.lock")
 
     def measure(self, rows: str = "rows.csv") -> Path:
         """Takes the rows in as evidence, and commits nothing."""

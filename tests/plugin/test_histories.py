@@ -598,8 +598,8 @@ def test_unrelated_histories_merged(study: Callable[..., Small], *, is_honest: b
     project.git("switch", "--quiet", "--orphan", "elsewhere")
     project.git("checkout", "--quiet", "main", "--", "readme.txt")
     if is_honest:
-        project.git("checkout", "--quiet", "main", "--", "predictions.toml", "predictions.lock", "rows.csv")
-        project.keep("Register elsewhere", "predictions.toml", "predictions.lock", "rows.csv")
+        project.git("checkout", "--quiet", "main", "--", "predictions.toml", "predictions.lock")
+        project.keep("Register elsewhere", "predictions.toml", "predictions.lock")
     project.keep("Evidence elsewhere", "experiments")
     if not is_honest:
         project.git("stash", "--include-untracked")
@@ -642,7 +642,7 @@ def test_two_studies_with_the_same_prediction_id(tmp_path: Path, monkeypatch: py
     theirs = Small(mine.top / "theirs", mine.top)
     theirs.path.mkdir()
     theirs.write("predictions.toml", STUDY.replace('id = "small"', 'id = "other"'))
-    theirs.write("rows.csv", ROWS)
+    theirs.write("rows.csv", ROWS.replace("1.0", "1.3"))
     monkeypatch.chdir(theirs.path)
     theirs.register("Register theirs")
     theirs.take_in()

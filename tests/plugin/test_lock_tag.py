@@ -163,6 +163,12 @@ def told(project: Project) -> str:
     return " ".join(project.prereg("audit").output.split())
 
 
+def take_in_everything(project: Project) -> None:
+    for name, first in {"rows": "1.01", "elsewhere": "1.31"}.items():
+        project.edit("rows.csv", "1.01" if name == "elsewhere" else first, first)
+        project.done("import", "rows.csv", "--experiment", name)
+
+
 class TestACommitThatHasTheEvidence:
     """It can show nothing: a tag on it would only take the name."""
 
@@ -170,8 +176,7 @@ class TestACommitThatHasTheEvidence:
     def squashed(self, project: Project) -> Project:
         """Everything is measured, and registration and evidence are one commit; a branch has the first."""
         project.git("branch", "before")
-        for name in ("rows", "elsewhere"):
-            project.done("import", "rows.csv", "--experiment", name)
+        take_in_everything(project)
         project.commit("Evidence")
         project.git("reset", "--quiet", "--soft", "HEAD~1")
         project.git("commit", "--quiet", "--amend", "--message", "Squashed")
@@ -216,6 +221,5 @@ class TestACommitThatHasTheEvidence:
         assert 'it shows what came first for "not-there"; of "above-two", "below-two" and "near-one"' in said
 
     def test_what_is_not_committed_yet_is_not_there(self, project: Project):
-        for name in ("rows", "elsewhere"):
-            project.done("import", "rows.csv", "--experiment", name)
+        take_in_everything(project)
         assert "there is evidence" not in project.done("lock", "--tag")

@@ -10,6 +10,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.telling import acknowledging, told
 from pytest_prereg.audit.foreknown import Foreknown, Twins, foreknown
 from pytest_prereg.audit.recorded import short
+from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
 
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
 
 
 def known(state: StudyState) -> Iterator[Finding]:
-    """Yield a review for each prediction, and each of its experiments, with such data."""
+    """Yield a review for each prediction, and each of its experiments, with such data.
+
+    What is exploratory for its order counts for nothing, and is told of already.
+    """
     twins = Twins(state)
     for prediction in state.study.predictions.values():
         entry = state.entry(prediction)
         if entry is None or entry.withdrawal is not None or prediction.members:
+            continue
+        if state.orders[prediction.id].grade not in CONFIRMATORY:
             continue
         found = foreknown(state, twins, prediction)
         for _, several in groupby(found, key=lambda one: one.file.path.parent.name):
