@@ -22,7 +22,7 @@ from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.measure.failures import account
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.report.records import (
     Record,
@@ -149,7 +149,7 @@ class StudyRun:
         if assessment.withdrawal is not None or name not in there:
             return None
         message = f"{quoted(name)} is withdrawn at HEAD, and its tombstone is gone"
-        advice = f"It stays: git checkout HEAD -- {shown(self.state.study.lock_path)}"
+        advice = f"It stays: git checkout HEAD -- {typed(shown(self.state.study.lock_path))}"
         return self._problem(assessment, "PR203", message, advice)
 
     def _loose_ends(self, assessment: Assessment) -> Iterable[Problem]:
@@ -161,7 +161,7 @@ class StudyRun:
             return
         if "reworded" in assessment.flags:
             detail = f"{name} no longer claims it in the words that were registered"
-            advice = f"Restore them, or: pytest-prereg amend {assessment.prediction.id} --reason '…'"
+            advice = f"Restore them, or: pytest-prereg amend {typed(assessment.prediction.id)} --reason '…'"
             yield self._problem(assessment, "PR104", detail, advice)
         for file in assessment.order.removed:
             yield self._problem(

@@ -9,7 +9,7 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registration import commit_command
 from pytest_prereg.registry.digest import source_of_all
-from pytest_prereg.registry.refusals import listed, quoted
+from pytest_prereg.registry.refusals import listed, quoted, typed
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
@@ -69,7 +69,7 @@ def _withdrawn(state: StudyState, prediction: Prediction) -> Problem:
     if state.is_withdrawn(prediction.id):
         advice = "It stays so: what you expect now is another prediction, with an id of its own."
     else:
-        advice = f"Its tombstone stays: git checkout HEAD -- {shown(state.study.lock_path)}"
+        advice = f"Its tombstone stays: git checkout HEAD -- {typed(shown(state.study.lock_path))}"
     message = f"{quoted(prediction.id)} is withdrawn ({reason})"
     path = shown(state.study.path)
     return Problem(code="PR102", message=message, path=path, line=prediction.line, advice=advice)

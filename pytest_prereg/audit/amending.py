@@ -19,7 +19,7 @@ from pytest_prereg.errors import PreregError, Problem, StudyError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.digest import registration_digest
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,8 +104,9 @@ def _gone(state: StudyState, name: str, entry: LockEntry) -> Problem | None:
 def _misrecorded(state: StudyState, name: str, entry: LockEntry) -> Problem:
     message = f"{quoted(name)} is recorded as {entry.verdict}, and its evidence refutes it"
     lock = shown(state.study.lock_path)
+    restore = f"git checkout HEAD -- {typed(lock)}"
     advice = (
-        f"Restore what was registered, and the lock (git checkout HEAD -- {lock}), or record that first:\n"
+        f"Restore what was registered, and the lock ({restore}), or record that first:\n"
         "pytest --prereg --prereg-verify --prereg-record"
     )
     return Problem(code="PR211", path=lock, message=message, advice=advice)

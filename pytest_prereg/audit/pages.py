@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_prereg.audit.neighbours import common_folder
 from pytest_prereg.audit.quotable import CODE
 from pytest_prereg.errors import Problem
+from pytest_prereg.registry.refusals import typed
 from pytest_prereg.registry.toml import shown
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _uncheckable(path: Path, match: re.Match[bytes]) -> Problem:
         path=shown(path),
         line=match.string.count(b"\n", 0, match.start()) + 1,
         message="cites, and is not checked: it is not Markdown",
-        advice=f"Name it, if it can be read as Markdown: pytest-prereg cite {shown(path)}",
+        advice=f"Name it, if it can be read as Markdown: pytest-prereg cite {typed(shown(path))}",
     )
 
 

@@ -309,9 +309,7 @@ class Past:
         came = [each for kind in found for several in kind.values() for each in several]
         asked = {commit for each in came for commit in (each.commit, *each.parents)}
         asked |= {self.head, *self.here, *self.witnesses.values()}
-        asked |= {
-            each for one in self.imports for place in one.places for each in self._around(place.commit)
-        }
+        asked |= {each for one in self.imports for place in one.places for each in self._around(place.commit)}
         merges = self.repository.merged(self.graph.merges, LOCKS)
         single = (commit for commit in changed if len(commit.parents) < 2)  # noqa: PLR2004
         self.lock_files = Following(self.graph, [*single, *merges], LOCKS)

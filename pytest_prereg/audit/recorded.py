@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Reason
-from pytest_prereg.registry.refusals import listed
+from pytest_prereg.registry.refusals import listed, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +111,7 @@ def outdated(prediction: Prediction, entry: LockEntry, study: Study) -> Problem:
         f'"{entry.verdict}"',
         path=shown(study.path),
         line=prediction.line,
-        advice=f"Restore it, or say why it changed: pytest-prereg amend {prediction.id} --reason '…'",
+        advice=f"Restore it, or say why it changed: pytest-prereg amend {typed(prediction.id)} --reason '…'",
     )
 
 

@@ -16,7 +16,7 @@ from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.registry.lock import LockEntry, Withdrawal
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -185,6 +185,6 @@ def unjudged(study: Study, prediction: Prediction, verdict: Verdict) -> Problem:
 
 def unaltered(problems: Iterable[Problem], study: Study) -> Iterator[Problem]:
     """Yield what is wrong with a recorded verdict, with what to do where it can't be recorded again."""
-    advice = f"It is withdrawn, and never judged anew: git checkout HEAD -- {shown(study.lock_path)}"
+    advice = f"It is withdrawn, and never judged anew: git checkout HEAD -- {typed(shown(study.lock_path))}"
     for problem in problems:
         yield replace(problem, advice=advice) if problem.code == "PR211" else problem

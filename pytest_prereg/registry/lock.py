@@ -22,7 +22,7 @@ from pytest_prereg.registry.lock_file import (
     render_lock,
     write_lock,
 )
-from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion, typed
 from pytest_prereg.registry.sources import source_digest
 from pytest_prereg.registry.toml import shown
 from pytest_prereg.registry.units import registered_unit
@@ -104,7 +104,7 @@ def wrong_unit(study: Study, prediction: Prediction, entry: LockEntry) -> Proble
         return None
     has = f"unit {quoted(entry.unit)} and scale {entry.scale:g}"
     message = f"{quoted(prediction.id)} has {has} there, and was registered with {quoted(unit)} and {scale:g}"
-    advice = f"Nobody has to edit it: restore it with git checkout HEAD -- {shown(study.lock_path)}"
+    advice = f"Nobody has to edit it: restore it with git checkout HEAD -- {typed(shown(study.lock_path))}"
     return Problem(code="PR104", path=shown(study.lock_path), message=message, advice=advice)
 
 
@@ -307,7 +307,9 @@ class _Current:
     def problems(self, prediction: Prediction, keys: Iterable[Key]) -> tuple[Problem, ...]:
         """What to tell of the differences, and what can be done about them."""
         experiment = listed(prediction.experiments, "or")
-        advice = f"Restore it, or say why it changed: pytest-prereg amend {prediction.id} --reason '...'"
+        advice = (
+            f"Restore it, or say why it changed: pytest-prereg amend {typed(prediction.id)} --reason '...'"
+        )
         return tuple(
             Problem(
                 code=code,

@@ -21,7 +21,7 @@ import msgspec
 import tomli_w
 
 from pytest_prereg.errors import Problem, StudyError
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.refusals import listed, quoted, suggestion, typed
 from pytest_prereg.registry.toml import read, shown
 
 if TYPE_CHECKING:
@@ -33,6 +33,35 @@ VERSION = 1
 HEADER = "# Written by pytest-prereg; do not edit by hand.\n"
 
 Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+VERDICTS = ("supported", "refuted", "inconclusive")
+REASONS = (
+    "integrity",
+    "required",
+    "instrument",
+    "scope",
+    "infrastructure",
+    "task-failed",
+    "excluded",
+    "n-too-small",
+    "unbounded",
+    "censored",
+    "rare-event",
+    "resolution",
+    "linearisation",
+    "drift",
+    "straddles",
+)
+"""As the judge has them, and nothing else: a lock is read aloud in terminals and on pages."""
+
+VerdictWord = Annotated[str, msgspec.Meta(pattern=rf"^(?:{'|'.join(VERDICTS)})\Z")]
+ReasonWord = Annotated[str, msgspec.Meta(pattern=rf"^(?:{'|'.join(REASONS)})\Z")]
+Code = Annotated[str, msgspec.Meta(pattern=r"^PR[0-9]{3}\Z")]
+_CLOSED = {"verdict": VERDICTS, "reason": REASONS}
+
+_POINT = r"[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9._+-]+"
+ID = re.compile(rf"[a-z0-9][a-z0-9_-]*(?:\[{_POINT}(?:,{_POINT})*\])?")
+"""Ids of predictions, those that ``for-each`` makes included."""
 
 
 class Entry(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +78,7 @@ class Amendment(Entry, kw_only=True, frozen=True):
     """UTC, ISO 8601; for people, never for order."""
     key: Literal["digest", "claim", "experiment"] = "digest"
     """Which of the entry's digests changed."""
-    verdict: str | None = None
+    verdict: VerdictWord | None = None
     """The verdict recorded, or given by the evidence, when the digest changed: amended after data."""
 
 
@@ -81,8 +110,8 @@ class LockEntry(Entry, kw_only=True, frozen=True):
     """Of the estimate."""
     scale: float = 1.0
     """Factor from the quantity's natural unit to ``unit``."""
-    verdict: str | None = None
-    reason: str | None = None
+    verdict: VerdictWord | None = None
+    reason: ReasonWord | None = None
     estimate: float | None = None
     interval: tuple[float, float] | None = None
     n: int | None = None
@@ -127,7 +156,7 @@ class Void(Entry, kw_only=True, frozen=True):
 class Acknowledgement(Entry, kw_only=True, frozen=True):
     """A finding that a person has looked at, and why it may stand; of that very finding, not of its kind."""
 
-    code: str
+    code: Code
     id: str
     about: str = ""
     """What exactly: see ``Finding.about``."""
@@ -214,7 +243,7 @@ def parse_lock(data: str | bytes, path: str) -> Lock:
         lock = msgspec.convert(tomllib.loads(text), Lock)
     except (ValueError, RecursionError):
         raise StudyError(_problems(text, shown(Path(path)))) from None
-    if lock.version != VERSION:
+    if lock.version != VERSION or not all(map(ID.fullmatch, lock.predictions)):
         raise StudyError(_problems(text, shown(Path(path))))
     return lock
 
@@ -251,7 +280,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _unreadable(path: str, line: int | None, message: str, advice: str | None = None) -> Problem:
-    advice = advice or f"Nobody has to edit it: restore it with git checkout HEAD -- {path}"
+    advice = advice or f"Nobody has to edit it: restore it with git checkout HEAD -- {typed(path)}"
     return Problem(code="PR011", path=path, line=line, message=f"unreadable lock: {message}", advice=advice)
 
 
@@ -273,6 +302,9 @@ def _problems(text: str, path: str) -> list[Problem]:
         return list(_of_table(data, Lock, (), positions, path))
     problems = list(_of_table(data | {"predictions": {}}, Lock, (), positions, path))
     for name, table in entries.items():
+        if not ID.fullmatch(name):
+            line = positions.line("predictions", name)
+            problems.append(_unreadable(path, line, f"{quoted(name)} is no id of a prediction"))
         problems += _of_table(table, LockEntry, ("predictions", name), positions, path)
     return problems
 
@@ -307,5 +339,7 @@ def _of_table(
         message, _, place = str(error).partition(" - at `$")
         key = re.match(r"\.(\w+)", place)
         label = f"{quoted(place[1:-1])}: " if key else ""
+        if key and key[1] in _CLOSED and isinstance(value := table[key[1]], str):
+            message = f"{quoted(value)} is none of {listed(_CLOSED[key[1]])}"
         line = positions.line(*keys, *(key.groups() if key else ()))
         yield _unreadable(path, line, f"{whose}{label}{message[0].lower()}{message[1:]}")

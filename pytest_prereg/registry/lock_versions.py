@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_prereg.registry.lock_file import (
+    ID,
     VERSION,
     Acknowledgement,
     Exclusion,
@@ -135,6 +136,8 @@ def _tables(text: str) -> Iterator[_Table]:
     try:
         ((kind, content),) = tomllib.loads(text).items()
         ((name, table),) = content.items() if kind == "predictions" else [("", *content)]
+        if kind == "predictions" and not ID.fullmatch(name):
+            return
         yield kind, name, msgspec.convert(table, _LISTS.get(kind, LockEntry))
     except (ValueError, RecursionError):
         return

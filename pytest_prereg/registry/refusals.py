@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ def quoted(value: object) -> str:
     if len(text) > LONGEST_QUOTE:
         text = text[: LONGEST_QUOTE - 1] + "…"
     return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) + '"'
+
+
+def typed(word: str) -> str:
+    """``word`` as it is typed in a shell, so that nothing in it is taken for a command."""
+    return shlex.quote(word)
 
 
 def listed(names: Iterable[str], conjunction: str = "and") -> str:

@@ -12,7 +12,7 @@ from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.judge.power import inner_count
 from pytest_prereg.registry.judging import thresholds
 from pytest_prereg.registry.lock import refused_unit
-from pytest_prereg.registry.refusals import RefusedError
+from pytest_prereg.registry.refusals import RefusedError, typed
 from pytest_prereg.registry.regions import contains, edges
 from pytest_prereg.registry.units import registered_unit
 from pytest_prereg.report.columns import wrapped
@@ -63,7 +63,7 @@ def outlook(
     """
     lines = list(wrapped(f"{prediction.id}: {estimand(prediction, study.experiments)}", width))
     if prediction.members:
-        return [*lines, *(f"see  pytest-prereg power {name}" for name in prediction.members)]
+        return [*lines, *(f"see  pytest-prereg power {typed(name)}" for name in prediction.members)]
     try:
         unit, scale = registered_unit(study, prediction)
         predicts, falsifier = thresholds(prediction, unit)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_prereg.errors import StudyError, UsageError
+from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import (
     Acknowledgement,
@@ -33,6 +34,7 @@ from pytest_prereg.registry.lock import (
     render_lock,
     write_lock,
 )
+from pytest_prereg.registry.lock_file import REASONS, VERDICTS
 from pytest_prereg.registry.registered import registered
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ class TestFile:
 
     @given(
         st.dictionaries(
-            st.from_regex(r"[a-z0-9][a-z0-9_-]{0,8}(\[[a-z]=[ -~]{0,5}\])?", fullmatch=True),
+            st.from_regex(r"[a-z0-9][a-z0-9_-]{0,8}(\[[a-z]=[A-Za-z0-9._+-]{1,5}\])?", fullmatch=True),
             st.builds(
                 LockEntry,
                 digest=st.sampled_from([ONE, TWO]),
@@ -153,7 +155,7 @@ class TestFile:
                 registered=st.text(),
                 unit=st.text(),
                 scale=st.floats(allow_nan=False),
-                reason=st.none() | st.text(),
+                reason=st.none() | st.sampled_from(REASONS),
                 interval=st.none() | st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False)),
                 n=st.none() | st.integers(0, 10**6),
                 amendments=st.lists(
@@ -258,6 +260,38 @@ class TestUnreadable:
         if message != "unknown key":
             assert first.startswith(f"predictions.lock:{line}: PR011: unreadable lock: ")
             assert "git checkout HEAD -- predictions.lock" in first
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            (
+                'verdict = "inconclusive"',
+                r'verdict = "\u001b]0;x\u0007"',
+                r'"\x1b]0;x\x07" is none of "supported", ',
+            ),
+            ('reason = "straddles"', 'reason = "so"', '"so" is none of "integrity", '),
+            ("[predictions.a]", '[predictions."a; touch x"]', '"a; touch x" is no id of a prediction'),
+            ("[predictions.a]", r'[predictions."a\n"]', r'"a\n" is no id of a prediction'),
+            ("[predictions.a]", '[predictions."a[b=c d]"]', '"a[b=c d]" is no id of a prediction'),
+        ],
+    )
+    def test_what_is_read_aloud_is_one_of_a_few_words(self, old: str, new: str, message: str):
+        """Also where no verdict looks at it: it is shown in terminals and on pages, and typed again."""
+        plain = msgspec.structs.replace(JUDGED, amendments=(), withdrawal=None)
+        text = render_lock(Lock(study="s", predictions={"a": plain}))
+        line = text[: text.index(old)].count("\n") + 1
+        (told_of,) = told(text.replace(old, new, 1))
+        assert told_of.startswith(f"predictions.lock:{line}: PR011: unreadable lock: ")
+        assert message in told_of
+
+    def test_codes_are_codes(self):
+        one = Acknowledgement(code="PR2\x1b01", id="a", reason="seen")
+        (told_of,) = told(render_lock(Lock(study="s", acknowledged=(one,))))
+        assert '"acknowledged[0].code": expected `str` matching regex' in told_of
+
+    def test_the_words_are_those_of_the_judge(self):
+        assert (*Verdict,) == VERDICTS
+        assert (*Reason,) == REASONS
 
     @given(st.binary(max_size=40), st.integers(0, len(TEXT)))
     def test_no_damage_ends_in_a_traceback(self, noise: bytes, place: int):

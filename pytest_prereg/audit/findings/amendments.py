@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.fingerprints import fingerprint
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,7 +165,7 @@ def _made_again(
 def _vanished(state: StudyState, name: str, amendment: Amendment, step: Step, parent: str) -> Finding:
     what = f"{about(amendment)}, {amendment.reason}"
     commit = step.version.commit
-    again = f"pytest-prereg amend {name} --reason '…'"
+    again = f"pytest-prereg amend {typed(name)} --reason '…'"
     is_merge = len(step.version.before) > 1
     return told(
         state,

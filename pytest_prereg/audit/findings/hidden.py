@@ -12,7 +12,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.past import Past
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,7 @@ def hidden(state: StudyState) -> Iterator[Finding]:
 
 def _hidden(state: StudyState, experiment: str, place: Path, commit: str) -> Finding:
     path, line = place_of(state, experiment)
+    home = state.study.evidence_folder / experiment
     return Finding(
         code="PR207",
         id=experiment,
@@ -43,6 +44,6 @@ def _hidden(state: StudyState, experiment: str, place: Path, commit: str) -> Fin
         path=path,
         line=line,
         commit=commit,
-        advice=f"Bring it back: git mv {shown(place)} {shown(state.study.evidence_folder / experiment)}/",
+        advice=f"Bring it back: git mv {typed(shown(place))} {typed(shown(home))}/",
         about=place.name,
     )

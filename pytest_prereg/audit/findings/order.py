@@ -18,7 +18,7 @@ from pytest_prereg.audit.findings.telling import (
 from pytest_prereg.audit.grades import PRECEDING, Grade
 from pytest_prereg.audit.past import NoPast
 from pytest_prereg.audit.witnessing import TAG, Witnessing
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ def _advice(state: StudyState, name: str, order: Order, witnessing: Witnessing |
     if order.grade is Grade.SIMULTANEOUS:
         commit = witnessing.of(name, digest) if witnessing else None
         return f"{ADVICE[order.grade]}\n{_tagging(commit)}" if commit is None else _tagging(commit)
-    return ADVICE[order.grade].format(name=name)
+    return ADVICE[order.grade].format(name=typed(name))
 
 
 def _unmeasured(state: StudyState, name: str) -> str:

@@ -8,7 +8,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.telling import committing, in_commit, short, told, waits_for_commit
 from pytest_prereg.audit.past import Past
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def removals(state: StudyState) -> Iterator[Finding]:
     for name in state.removed():
         message = f"{quoted(name)} is registered, and is no longer in {shown(state.study.path)}"
         about = short(now[name].digest)
-        advice = f"Put it back, or say why it is given up: pytest-prereg withdraw {name} --reason '…'"
+        advice = f"Put it back, or say why it is given up: pytest-prereg withdraw {typed(name)} --reason '…'"
         yield told(state, "PR203", name, Level.ERROR, message, about=about, advice=advice)
 
 
@@ -96,7 +96,7 @@ def _taken_out(state: StudyState, change: Change) -> Finding:
     )
     advice = (
         f"Put its table back as {change.parents[0][:8]} has it. What is given up is withdrawn with a\n"
-        f"reason, never removed: pytest-prereg withdraw {change.id} --reason '…'"
+        f"reason, never removed: pytest-prereg withdraw {typed(change.id)} --reason '…'"
     )
     return told(
         state,

@@ -15,7 +15,7 @@ from pytest_prereg.audit.findings.problems import finding_of
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recorded import short
 from pytest_prereg.judge.findings import plural
-from pytest_prereg.registry.refusals import listed, quoted
+from pytest_prereg.registry.refusals import listed, quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _unregistered(state: StudyState, name: str) -> Finding:
         path=path,
         line=line,
         advice="Bring its entry of the lock back; what is no longer meant is withdrawn: "
-        f"pytest-prereg withdraw {name} --reason '…'",
+        f"pytest-prereg withdraw {typed(name)} --reason '…'",
         about=" ".join(digests),
     )
 

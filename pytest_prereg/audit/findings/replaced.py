@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import WHAT, digest_of, leads
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, short, told
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def _by_hand(state: StudyState, change: Change, one: _Replacement, parent: str) 
     when = f", after the data ({seen})" if seen else ""
     advice = (
         f"Put it back as {parent[:8]} has it; what is to change is amended with a reason:\n"
-        f"pytest-prereg amend {change.id} --reason '…'"
+        f"pytest-prereg amend {typed(change.id)} --reason '…'"
     )
     return told(
         state,

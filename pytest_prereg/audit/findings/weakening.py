@@ -16,7 +16,7 @@ from pytest_prereg.audit.findings.telling import in_commit, short, told
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.audit.weakening import weakened
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ def _finding(state: StudyState, replaced: _Replaced, weakening: Weakening, *, la
     message = f"{quoted(name)} was changed{_after_data(replaced)}{in_commit(one.after)}: {weakening.message}"
     reason = replaced.reason
     restore = "Restore it, or withdraw it and register under another id what is expected now."
-    explain = f"Restore it, or say why it changed: pytest-prereg amend {name} --reason '…'"
+    explain = f"Restore it, or say why it changed: pytest-prereg amend {typed(name)} --reason '…'"
     return told(
         state,
         "PR209",
