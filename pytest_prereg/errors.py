@@ -14,11 +14,28 @@ Each carries one or more problems, so that all errors of a file are told at once
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with each character that could not be seen spelled out: none acts on a terminal."""
+    return text if text.isprintable() else "".join(map(_seen, text))
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` as it is shown inside a sentence, whatever somebody wrote into a lock or a file."""
+    return visible(" ".join(text.split()))
+
+
+def _seen(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if unicodedata.category(character) == "Zs" else ascii(character)[1:-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +52,11 @@ class Problem:
     advice: str | None = None
 
     def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        place = ":".join(visible(str(part)) for part in (self.path, self.line) if part is not None)
         head = f"{place}: " if place else ""
-        tail = "".join(f"\n    {line}" for line in self.advice.splitlines()) if self.advice else ""
-        return f"{head}{self.code}: {self.message}{tail}"
+        message = "\n".join(map(visible, self.message.split("\n")))
+        tail = "".join(f"\n    {visible(line)}" for line in (self.advice or "").splitlines())
+        return f"{head}{self.code}: {message}{tail}"
 
 
 class PreregError(Exception):

@@ -15,7 +15,7 @@ from pytest_prereg.audit.recordable import is_recordable
 from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
 from pytest_prereg.audit.withdrawn import repeats_of
-from pytest_prereg.errors import PreregError, Problem
+from pytest_prereg.errors import PreregError, Problem, one_line
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.credences import Credence
@@ -239,7 +239,7 @@ class StudyRun:
     def shown(self, assessment: Assessment) -> Shown:
         """What the terminal report needs of one prediction."""
         if assessment.withdrawal is not None:
-            return self._withdrawn(assessment, assessment.withdrawal.reason)
+            return self._withdrawn(assessment, one_line(assessment.withdrawal.reason))
         judgement = assessment.judgement
         return Shown(
             record=record_of(assessment),
@@ -319,13 +319,13 @@ def shown_tombstone(state: StudyState, tombstone: Tombstone) -> Shown:
         ),
         predicts=Region(spans=()),
         falsifier=Region(spans=()),
-        detail=tombstone.withdrawal.reason,
+        detail=one_line(tombstone.withdrawal.reason),
         repeats=repeats_of(state, tombstone.id, entry),
     )
 
 
 def _because(judgement: Judgement) -> str:
-    return f"{judgement.reason}: {judgement.detail}" if judgement.detail else str(judgement.reason)
+    return f"{judgement.reason}: {one_line(judgement.detail)}" if judgement.detail else str(judgement.reason)
 
 
 def version_text(assessment: Assessment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from pytest_prereg.errors import Problem
+from pytest_prereg.errors import Problem, one_line
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registration import commit_command
 from pytest_prereg.registry.digest import source_of_all
@@ -65,7 +65,7 @@ def is_withdrawn(state: StudyState, prediction: Prediction) -> bool:
 def _withdrawn(state: StudyState, prediction: Prediction) -> Problem:
     """Return that the prediction is withdrawn: there is nothing to commit that would change that."""
     withdrawal = _tombstone(state, prediction)
-    reason = withdrawal.reason if withdrawal is not None else ""
+    reason = one_line(withdrawal.reason) if withdrawal is not None else ""
     if state.is_withdrawn(prediction.id):
         advice = "It stays so: what you expect now is another prediction, with an id of its own."
     else:

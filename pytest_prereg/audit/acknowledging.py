@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.auditing import audit_study
 from pytest_prereg.audit.finding import Finding, Level, sound
-from pytest_prereg.errors import Problem, StudyError, UsageError
+from pytest_prereg.errors import Problem, StudyError, UsageError, one_line
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.registry.lock_file import Acknowledgement
 from pytest_prereg.registry.reasons import given_reason
@@ -95,7 +95,7 @@ def _nothing(state: StudyState, findings: Iterable[Finding], code: str, name: st
     if any(one.level is Level.ERROR for one in same):
         message = f"{what} is an error, which nobody can acknowledge"
     elif seen := next((one.acknowledged for one in same if one.acknowledged is not None), None):
-        message = f"{what} is acknowledged already: {seen}"
+        message = f"{what} is acknowledged already: {one_line(seen)}"
     elif same:
         message = f"{what} is a notice, which waits for nobody"
     else:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FINDERS = (of_order, of_history, of_weakening, of_evidence, of_anchors)
 
-_TEXTS = ("message", "path", "advice", "about", "acknowledged")
+_TEXTS = ("code", "id", "message", "path", "advice", "about", "acknowledged")
 _OF_THE_GATE = frozenset({"PR204"})
 """Acknowledged in the lock as well, and found by the gate alone."""
 
@@ -70,7 +70,7 @@ def audit_study(state: StudyState) -> Audit:
     return Audit(
         study=state.study.id,
         predictions=tuple(_audited(state)),
-        findings=tuple(sorted([*findings, *_unmatched(findings, state)], key=by_weight)),
+        findings=tuple(sorted([*findings, *map(_sound, _unmatched(findings, state))], key=by_weight)),
         unproven=tuple(map(sound, unproven(state))),
     )
 

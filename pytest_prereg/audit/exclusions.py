@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pytest_prereg.errors import Problem
+from pytest_prereg.errors import Problem, one_line
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.environment_conditions import machine_outside
@@ -54,8 +54,8 @@ def applied(series: Series, lock: Lock | None) -> Series:
     if lock is None or not (lock.exclusions or lock.voided):
         return series
     own = name_of(series)
-    excluded = {one.repeat: one.reason for one in lock.exclusions if series_in(one.repeat) == own}
-    voided = next((one.reason for one in lock.voided if one.series == own), None)
+    excluded = {one.repeat: one_line(one.reason) for one in lock.exclusions if series_in(one.repeat) == own}
+    voided = next((one_line(one.reason) for one in lock.voided if one.series == own), None)
     return replace(series, repeats=_without(series.repeats, excluded), voided=voided)
 
 

@@ -16,7 +16,7 @@ from pytest_prereg.audit.quotable import CODE, obstacle, voided
 from pytest_prereg.audit.references import COUNTS, NUMBERS, STUDY
 from pytest_prereg.audit.surroundings import WHOLE
 from pytest_prereg.audit.totals import Totals, totals_of
-from pytest_prereg.errors import PreregError
+from pytest_prereg.errors import PreregError, one_line
 from pytest_prereg.judge.numbers import decimals, is_moved, number_texts, place_of, short, suffix
 from pytest_prereg.registry.dimensions import convert
 from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
@@ -102,7 +102,7 @@ class Figures:
     def _unknown(self, name: str) -> RefusedError:
         entry = self.state.lock.predictions.get(name) if self.state.lock else None
         if entry is not None and entry.withdrawal is not None:
-            return RefusedError(CODE, f"{quoted(name)} is withdrawn: {entry.withdrawal.reason}")
+            return RefusedError(CODE, f"{quoted(name)} is withdrawn: {one_line(entry.withdrawal.reason)}")
         if entry is not None:
             return RefusedError(CODE, f"{quoted(name)} is registered, and no longer in the study")
         hint = suggestion(name, self.state.study.predictions, "there are")

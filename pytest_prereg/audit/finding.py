@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from enum import StrEnum
 
 import msgspec
@@ -48,8 +49,17 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def sound(text: str) -> str:
-    """Return ``text`` as it can be written: of a file name that is not UTF-8, such bytes are spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Return ``text`` as it can be written everywhere: what no line of text can hold is spelled out.
+
+    Bytes of a file name that are not UTF-8, and characters that would act on a terminal.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else "".join(map(_sound, text))
+
+
+def _sound(character: str) -> str:
+    is_kept = character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
+    return character if is_kept else ascii(character)[1:-1]
 
 
 _RANK = {level: rank for rank, level in enumerate(Level)}

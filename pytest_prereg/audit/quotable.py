@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import one_line
 from pytest_prereg.registry.refusals import RefusedError, quoted
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def obstacle(assessment: Assessment, *, exploratory: bool) -> RefusedError | Non
     """
     name, entry = quoted(assessment.prediction.id), assessment.entry
     if entry is not None and entry.withdrawal is not None:
-        return RefusedError(CODE, f"{name} is withdrawn: {entry.withdrawal.reason}", "Quote it no more.")
+        return RefusedError(
+            CODE, f"{name} is withdrawn: {one_line(entry.withdrawal.reason)}", "Quote it no more."
+        )
     if assessment.problems:
         return _no_longer(assessment.problems[0])
     if assessment.order.removed:

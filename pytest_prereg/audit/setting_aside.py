@@ -18,7 +18,7 @@ from pytest_prereg.audit.exclusions import (
     unknown_repeat,
     unknown_series,
 )
-from pytest_prereg.errors import PreregError, Problem, StudyError, UsageError
+from pytest_prereg.errors import PreregError, Problem, StudyError, UsageError, one_line
 from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.registry.lock_file import Cause, Exclusion, Void
@@ -88,7 +88,7 @@ def void(state: StudyState, series: str, reason: str) -> Lock:
         wrong = unknown_series(series, {name_of(one): one for own in state.series.values() for one in own})
         raise UsageError(Problem(code="PR007", message=wrong or ""))
     if before := next((one for one in lock.voided if one.series == series), None):
-        message = f"{quoted(series)} is voided already: {before.reason}"
+        message = f"{quoted(series)} is voided already: {one_line(before.reason)}"
         raise StudyError(Problem(code="PR150", path=shown(state.study.lock_path), message=message))
     entry = Void(series=series, reason=reason.strip(), at=utc_now())
     return replace(lock, voided=(*lock.voided, entry))
@@ -128,7 +128,7 @@ def _lock_of(state: StudyState, name: str, reason: str) -> Lock:
 def _not_excludable(state: StudyState, lock: Lock, repeat: str) -> Problem | None:
     path = shown(state.study.lock_path)
     if before := next((one for one in lock.exclusions if one.repeat == repeat), None):
-        message = f"{quoted(repeat)} is excluded already: {before.reason}"
+        message = f"{quoted(repeat)} is excluded already: {one_line(before.reason)}"
         return Problem(code="PR150", path=path, message=message)
     known = {name_of(one): one for several in state.as_recorded.values() for one in several}
     series = known.get(series_in(repeat))

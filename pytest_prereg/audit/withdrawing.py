@@ -15,7 +15,7 @@ from pytest_prereg.audit.guards import found_for
 from pytest_prereg.audit.order import Grade
 from pytest_prereg.audit.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
-from pytest_prereg.errors import HistoryError, PreregError, Problem, StudyError, UsageError
+from pytest_prereg.errors import HistoryError, PreregError, Problem, StudyError, UsageError, one_line
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.registry.lock import Withdrawal
@@ -104,7 +104,7 @@ def _nothing_left(study: Study, lock: Lock, name: str, ids: list[str]) -> Proble
     """Why nothing is withdrawn under a name."""
     before = next((entry for one in ids if (entry := lock.predictions.get(one))), None)
     if before is not None and before.withdrawal is not None:
-        message = f"{quoted(name)} is withdrawn already: {before.withdrawal.reason}"
+        message = f"{quoted(name)} is withdrawn already: {one_line(before.withdrawal.reason)}"
         return Problem(code="PR105", path=shown(study.lock_path), message=message)
     message = f"{quoted(name)} is not registered, so there is nothing to withdraw: take it out of the file"
     return Problem(code="PR007", path=shown(study.path), line=study.predictions[ids[0]].line, message=message)

@@ -11,7 +11,7 @@ import msgspec
 from pytest_prereg.audit.order import Order, grade_all
 from pytest_prereg.audit.recorded import follows
 from pytest_prereg.audit.standing import CONFIRMATORY, Found, Standing
-from pytest_prereg.errors import Problem
+from pytest_prereg.errors import Problem, one_line
 from pytest_prereg.evidence.model import RERUN, Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
@@ -137,7 +137,7 @@ def remembered(prediction: Prediction, entry: LockEntry, found: Found, evidenced
     evidence gives: that is exploratory, or it could not have been withdrawn.
     """
     if entry.verdict is None:
-        reason = entry.withdrawal.reason if entry.withdrawal else ""
+        reason = one_line(entry.withdrawal.reason) if entry.withdrawal else ""
         return found if found.judgement else Found(pending=f"withdrawn: {reason}")
     if evidenced is not None and agrees(entry, evidenced):
         return found

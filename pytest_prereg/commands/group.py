@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
+from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,6 +62,7 @@ def say(line: str) -> None:
     """Print a line, in ASCII where the terminal can't do better."""
     from pytest_prereg.report.columns import ascii_text, can_draw  # noqa: PLC0415
 
+    line = "\n".join(map(visible, line.split("\n")))
     click.echo(line if can_draw(sys.stdout.encoding) else ascii_text(line))
 
 

@@ -20,6 +20,7 @@ from pytest_prereg.evidence.lines import whole_lines
 from pytest_prereg.evidence.model import Footer, Header, Outcome, Value
 from pytest_prereg.evidence.naming import names_warmup, shown
 from pytest_prereg.evidence.sidecars import Reference, SidecarError, resolved
+from pytest_prereg.registry.lock_file import ID
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -271,6 +272,9 @@ def _wrong_in(header: Header) -> Iterator[str]:
         yield f'"series" is {header.series}'
     if header.planned is not None and (not header.planned or min(header.planned.values()) < 1):
         yield f'"planned" is {msgspec.json.encode(header.planned).decode()}'
+    for name in header.predictions:
+        if not ID.fullmatch(name):
+            yield f'"predictions" names {quoted(name)}'
     if header.head is not None and not _COMMIT.fullmatch(header.head):
         yield f'"head" is {quoted(header.head)}'
 

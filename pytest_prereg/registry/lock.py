@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pytest_prereg.errors import Problem, StudyError, UsageError
+from pytest_prereg.errors import Problem, StudyError, UsageError, one_line
 from pytest_prereg.registry.digest import claim_digest, registration_digest, source_of_all
 from pytest_prereg.registry.lock_file import (
     Acknowledgement,
@@ -117,7 +117,7 @@ def taken_id(study: Study, prediction: Prediction, entry: LockEntry) -> Problem 
         code="PR104",
         path=shown(study.path),
         line=prediction.line,
-        message=f"{name} was withdrawn, and this is not what was: {entry.withdrawal.reason}",
+        message=f"{name} was withdrawn, and this is not what was: {one_line(entry.withdrawal.reason)}",
         advice="A tombstone keeps its id for life: give this one another, and leave the old one as it was.",
     )
 

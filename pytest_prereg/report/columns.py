@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -88,7 +90,7 @@ def padded(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> Iterator[str]:
     """Yield ``text`` in lines of at most ``width`` cells, broken between words; a longer word is cut."""
     line = ""
-    for word in text.split():
+    for word in visible(" ".join(text.split())).split():
         longer = f"{line} {word}" if line else word
         if line and width_of(longer) > width:
             yield line

@@ -9,6 +9,7 @@ from pytest_prereg.audit.again import AGAIN
 from pytest_prereg.audit.assessing import RESTS_ON_AMENDED
 from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY
+from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.cost import dollars
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
@@ -160,7 +161,7 @@ def _paragraphs(
     yield "estimated", estimand(prediction, study.experiments)
     yield "rule", decision_rule(prediction, assessment.predicts, assessment.falsifier)
     if assessment.withdrawal is not None:
-        yield "withdrawn", _withdrawn(assessment, assessment.withdrawal.reason)
+        yield "withdrawn", _withdrawn(assessment, one_line(assessment.withdrawal.reason))
         if judgement is not None:
             yield "found", _found(assessment, judgement)
         yield "history", _history(assessment)

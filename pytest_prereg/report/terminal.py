@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.remarks import WAS_REFUTED
+from pytest_prereg.errors import visible
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.judge.numbers import number_text
@@ -92,7 +93,7 @@ def verdict_lines(shown: Sequence[Shown], width: int = 80, *, unicode: bool = Tr
     rows = [_row(one, text) for one in shown]
     layout = _layout(rows, width)
     lines = (line for row in rows for line in _lines(row, layout))
-    return [text(cut(line.rstrip(), width)) for line in lines]
+    return [text(cut(visible(line.rstrip()), width)) for line in lines]
 
 
 def _row(shown: Shown, text: Text) -> _Row:

@@ -155,13 +155,14 @@ def test_another_plan_than_was_registered(imported: Small, header: dict[str, Any
         {"series": 1 << 40},
         {"version": 0},
         {"head": "HEAD"},
+        {"predictions": {"below-two; x": "sha256:0"}},
     ],
 )
 def test_what_no_header_ever_said_is_told_and_not_passed_over(imported: Small, header: dict[str, Any]):
     forge_header(only(imported), **header)
     audit = imported.audit()
     assert audit.exit == 1
-    assert {(code, level) for code, level, _ in failing(audit)} == {("PR207", "error")}
+    assert ("PR207", "error") in {(code, level) for code, level, _ in failing(audit)}
     assert any("its header was never written so" in one["message"] for one in audit.findings)
     judgement = judged(imported)
     assert judgement is None or (judgement.reason is not None and judgement.reason.value == "integrity")

@@ -457,7 +457,8 @@ def test_a_file_that_is_not_there_is_a_usage_error(at_stage, judge):
 def test_a_folder_selects_the_studies_below_it(at_stage, judge):
     project = at_stage("judged")
     for folder in ("studies/one", "studies/build/two", "elsewhere"):
-        project.write(f"{folder}/predictions.toml", (project.path / "predictions.toml").read_text())
+        text = (project.path / "predictions.toml").read_text()
+        project.write(f"{folder}/predictions.toml", text.replace('"small"', f'"{folder.rpartition("/")[2]}"'))
     project.write("studies/test_ordinary.py", "raise AssertionError('imported')")
 
     result = judge(project, "studies")

@@ -6,8 +6,9 @@ Reasons, file names and values come from whoever opens a pull request, and are r
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import TYPE_CHECKING
+
+from pytest_prereg.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,13 +33,7 @@ _COMMAND = re.compile(
 
 def plain(text: str) -> str:
     """Return ``text`` on one line, with each character that could not be seen spelled out in ASCII."""
-    return _LOG_COMMAND.sub("# #", "".join(map(_seen, text)))
-
-
-def _seen(character: str) -> str:
-    if character.isprintable():
-        return character
-    return " " if unicodedata.category(character) == "Zs" else ascii(character)[1:-1]
+    return _LOG_COMMAND.sub("# #", visible(text))
 
 
 def harmless_line(line: str) -> str:

@@ -95,9 +95,10 @@ RULES = {
         "judged after their withdrawal",
     ),
     "PR216": Rule(
-        "pilots ran before the registration, which says that no data were seen",
+        "pilots ran before the registration, which says that no data were seen, or imported data were known "
+        "before it",
         'amend it to `data-seen = "pilot"`, or say why it stands',
-        "with pilots before the registration",
+        "with data before the registration",
     ),
     "PR102": Rule(
         "a prediction is not registered, or not in the lock at HEAD",
