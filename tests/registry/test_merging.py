@@ -345,7 +345,7 @@ CHANGES: list[Callable[[LockEntry], LockEntry]] = [
     withdrawn,
     lambda one: withdrawn(one, "other", LATE),
 ]
-IDS = ["a", "b", "sweep[cols=1]", 'q"\n[x]']
+IDS = ["a", "b", "sweep[cols=1]", 'sweep[cols="a b"]']
 
 
 @st.composite
