@@ -345,7 +345,7 @@ CHANGES: list[Callable[[LockEntry], LockEntry]] = [
     withdrawn,
     lambda one: withdrawn(one, "other", LATE),
 ]
-IDS = ["a", "b", "sweep[cols=1]", 'sweep[cols="a b"]']
+IDS = ["a", "b", "sweep[cols=1]", "sweep[cols=1.5,kind=x.y]"]
 
 
 @st.composite
