@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git_commands import Place, commit_command, is_ignored, newest
+from pytest_prereg.audit.history.git_commands import Place, commit_command, is_ignored, newest
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_prereg.audit.git import Repository
+    from pytest_prereg.audit.history.git import Repository
     from pytest_prereg.campaign import Campaign
     from pytest_prereg.evidence.sessions import SessionFile
 

@@ -10,7 +10,7 @@ import msgspec
 from pytest_prereg.audit.assess import withdrawn_in
 from pytest_prereg.audit.assessing import FOLLOWS_DECIDED
 from pytest_prereg.audit.guards import wants_confirmation
-from pytest_prereg.audit.order import Grade
+from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.recordable import is_recordable
 from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY, read_arms

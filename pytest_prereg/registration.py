@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit import git_commands
 from pytest_prereg.audit.amending import data_of
-from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.committed import committed_lock, uncommitted_code
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.comparing.opposites import clashes
 from pytest_prereg.audit.dependencies import rests_on
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.git_commands import Place, newest
+from pytest_prereg.audit.history import git_commands
+from pytest_prereg.audit.history.committed import committed_lock, uncommitted_code
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.git_commands import Place, newest
+from pytest_prereg.audit.history.tags import tag
 from pytest_prereg.audit.namesakes import namesakes
-from pytest_prereg.audit.opposites import clashes
-from pytest_prereg.audit.tags import tag
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_prereg.audit.amending import Amended
-    from pytest_prereg.audit.tags import Tagged
+    from pytest_prereg.audit.history.tags import Tagged
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry
     from pytest_prereg.registry.model import Experiment, Prediction, Study

@@ -45,12 +45,12 @@ HEAVY = frozenset(
 """Never loaded by merely importing a module of the package, workloads apart."""
 
 HOME = {
-    "cryptography": "audit/time_stamps.py",
-    "markdown_it": "audit/markdown.py",
+    "cryptography": "audit/stamping/time_stamps.py",
+    "markdown_it": "audit/citing/markdown.py",
     "numpy": "judge/",
     "scipy": "judge/",
     "pint": "registry/dimensions.py",
-    "rfc3161_client": "audit/time_stamps.py",
+    "rfc3161_client": "audit/stamping/time_stamps.py",
 }
 """The one place that may use it; workloads may use anything."""
 
@@ -202,13 +202,13 @@ def test_no_folder_is_empty_of_modules():
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("judge/verdicts.py", "from pytest_prereg.audit.git import Repository"),
+        ("judge/verdicts.py", "from pytest_prereg.audit.history.git import Repository"),
         ("judge/verdicts.py", "def f():\n    from pytest_prereg.measure import loop"),
         ("registry/load.py", "from pytest_prereg import evidence"),
         ("registry/load.py", "import pytest_prereg.judge.design"),
         ("registry/load.py", "from ..judge import design"),
         ("evidence/series.py", "if TYPE_CHECKING:\n    from pytest_prereg.judge.model import Judgement"),
-        ("audit/order.py", "import_module('pytest_prereg.report.records')"),
+        ("audit/history/order.py", "import_module('pytest_prereg.report.records')"),
         ("errors.py", "from pytest_prereg.registry.model import Study"),
         ("report/terminal.py", "from pytest_prereg.session import Session"),
         ("hookspecs.py", "from pytest_prereg.report.records import Record"),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.past import Past
-from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.digest import registration_digest
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.audit.past import NoPast
-from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.audit.history.past import NoPast
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.audit.withdrawing import last_judged
 from pytest_prereg.audit.withdrawn import files_of, repeats_in
 from pytest_prereg.errors import PreregError, Problem, StudyError

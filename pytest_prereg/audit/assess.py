@@ -11,21 +11,21 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit.again import settle
 from pytest_prereg.audit.assessing import assessment_of
-from pytest_prereg.audit.chronicle import Chronicle, chronicle
-from pytest_prereg.audit.committed import check_committed, committed_lock, uncommitted_code
 from pytest_prereg.audit.deciding import Basis
 from pytest_prereg.audit.dependencies import in_order, rests_on
 from pytest_prereg.audit.exclusions import applied, misplaced, with_conditions
 from pytest_prereg.audit.families import Family, family_of
-from pytest_prereg.audit.git import Repository
 from pytest_prereg.audit.headers import checked
+from pytest_prereg.audit.history.chronicle import Chronicle, chronicle
+from pytest_prereg.audit.history.committed import check_committed, committed_lock, uncommitted_code
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.order import EvidenceRef, Order, blob_id, grade_all
+from pytest_prereg.audit.history.past import NoPast, Past
+from pytest_prereg.audit.history.timeline import Timeline
 from pytest_prereg.audit.namesakes import namesakes
-from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
 from pytest_prereg.audit.origins import Origins, origins
-from pytest_prereg.audit.past import NoPast, Past
 from pytest_prereg.audit.standing import Assessment, Terms, read_arms
 from pytest_prereg.audit.stopping import is_decided
-from pytest_prereg.audit.timeline import Timeline
 from pytest_prereg.errors import PreregError, Problem, StudyError
 from pytest_prereg.evidence.naming import SUFFIX, shown
 from pytest_prereg.evidence.series import assemble, numbers, unfilled

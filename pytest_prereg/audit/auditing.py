@@ -17,7 +17,7 @@ from pytest_prereg.audit.findings.order import of_order
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.unproven import unproven
 from pytest_prereg.audit.findings.weakening import of_weakening
-from pytest_prereg.audit.grades import Grade
+from pytest_prereg.audit.history.grades import Grade
 from pytest_prereg.audit.standing import standing
 from pytest_prereg.audit.withdrawn import counts_as_refuted, tombstones
 from pytest_prereg.errors import PreregError

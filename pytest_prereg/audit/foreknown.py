@@ -9,9 +9,9 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.preceding import came_first, is_before
 from pytest_prereg.audit.origins import blob_of, digest_of
-from pytest_prereg.audit.past import Past
-from pytest_prereg.audit.preceding import came_first, is_before
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.committed_sessions import CommittedSession
+    from pytest_prereg.audit.history.committed_sessions import CommittedSession
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.model import Experiment, Prediction
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.lock_trees import OF_OTHERS
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.lock_trees import OF_OTHERS
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.registry.namesakes import check_namesakes, id_of
 

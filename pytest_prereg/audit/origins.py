@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pytest_prereg.audit.committed_sessions import SESSION
+from pytest_prereg.audit.history.committed_sessions import SESSION
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.evidence.model import Header
 from pytest_prereg.evidence.naming import blob_id
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from pytest_prereg.audit.git import Repository
+    from pytest_prereg.audit.history.git import Repository
     from pytest_prereg.evidence.files import SessionFile
 
 _BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

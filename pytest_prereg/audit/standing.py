@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pytest_prereg.audit.order import Grade, Order
+from pytest_prereg.audit.history.order import Grade, Order
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.cost import Account
 from pytest_prereg.evidence.model import Series

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.git_commands import is_ignored, newest, whole_history
 from pytest_prereg.audit.guards import found_for
-from pytest_prereg.audit.order import Grade
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.git_commands import is_ignored, newest, whole_history
+from pytest_prereg.audit.history.order import Grade
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
 from pytest_prereg.errors import HistoryError, PreregError, Problem, StudyError, UsageError, one_line
 from pytest_prereg.evidence.naming import shown, utc_now

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.order import Order, grade_all
+from pytest_prereg.audit.history.order import Order, grade_all
 from pytest_prereg.audit.recorded import follows
 from pytest_prereg.audit.standing import CONFIRMATORY, Found, Standing
 from pytest_prereg.errors import Problem, one_line

@@ -166,7 +166,7 @@ def predictions_of(study: Study, name: str) -> list[Prediction]:
 
 def head_of(study: Study) -> tuple[str | None, bool | None]:
     """Return the commit at HEAD and whether the work tree differs from it; ``None`` where there is none."""
-    from pytest_prereg.audit.git import Repository  # noqa: PLC0415
+    from pytest_prereg.audit.history.git import Repository  # noqa: PLC0415
 
     repository = Repository.find(study.folder)
     return (None, None) if repository is None else (repository.head(), repository.dirty())

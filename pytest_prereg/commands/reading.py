@@ -118,10 +118,10 @@ def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
     Without FILE it is all Markdown below the study's folder that git tracks, or would.
     """
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
-    from pytest_prereg.audit.citations import read_page, write_page  # noqa: PLC0415
-    from pytest_prereg.audit.figures import Figures  # noqa: PLC0415
-    from pytest_prereg.audit.neighbours import Neighbours  # noqa: PLC0415
-    from pytest_prereg.audit.pages import listing, uncheckable  # noqa: PLC0415
+    from pytest_prereg.audit.citing.citations import read_page, write_page  # noqa: PLC0415
+    from pytest_prereg.audit.citing.figures import Figures  # noqa: PLC0415
+    from pytest_prereg.audit.citing.neighbours import Neighbours  # noqa: PLC0415
+    from pytest_prereg.audit.citing.pages import listing, uncheckable  # noqa: PLC0415
     from pytest_prereg.report.citing import cited_lines, written_lines  # noqa: PLC0415
 
     state = StudyState(load(file))

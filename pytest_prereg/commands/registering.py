@@ -45,7 +45,7 @@ def init(*, merge_driver: bool) -> None:
 
 
 def _set_up_merge_driver() -> None:
-    from pytest_prereg.audit.merge_driver import set_up  # noqa: PLC0415
+    from pytest_prereg.audit.history.merge_driver import set_up  # noqa: PLC0415
 
     for line in set_up(Path()):
         say(line)
@@ -103,7 +103,7 @@ def lock(*, check: bool, tagged: bool, authority: str | None, roots: Path | None
 
 
 def _anchor_lock(study: Study, authority: str, roots: Path | None) -> None:
-    from pytest_prereg.audit.anchoring import anchor, commit_command  # noqa: PLC0415
+    from pytest_prereg.audit.stamping.anchoring import anchor, commit_command  # noqa: PLC0415
     from pytest_prereg.report.commands import anchored_lines  # noqa: PLC0415
 
     for line in anchored_lines(anchor(study, authority, roots)):
@@ -112,7 +112,7 @@ def _anchor_lock(study: Study, authority: str, roots: Path | None) -> None:
 
 
 def _tag_lock(study: Study) -> None:
-    from pytest_prereg.audit.git_commands import push_command  # noqa: PLC0415
+    from pytest_prereg.audit.history.git_commands import push_command  # noqa: PLC0415
     from pytest_prereg.registration import tag_registrations  # noqa: PLC0415
     from pytest_prereg.registry.refusals import listed  # noqa: PLC0415
     from pytest_prereg.report.columns import wrapped  # noqa: PLC0415

@@ -9,7 +9,7 @@ from pytest_prereg.evidence.naming import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_prereg.audit.citations import Page
+    from pytest_prereg.audit.citing.citations import Page
 
 
 def written_lines(page: Page) -> list[str]:

@@ -18,7 +18,7 @@ from pytest_prereg.report.columns import padded, width_of, wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_prereg.audit.anchoring import Anchored
+    from pytest_prereg.audit.stamping.anchoring import Anchored
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.judge.design import DesignReport

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git_commands import Place, commit_command, newest
+from pytest_prereg.audit.history.git_commands import Place, commit_command, newest
 from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.load import find_studies
 from pytest_prereg.registry.regions import edges

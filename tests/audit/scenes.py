@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.order import EvidenceRef, Order, blob_id, grade_all
-from pytest_prereg.audit.past import NoPast, Past
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.order import EvidenceRef, Order, blob_id, grade_all
+from pytest_prereg.audit.history.past import NoPast, Past
 from pytest_prereg.registry.lock import Lock, LockEntry, render_lock
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.tables import StudyTable

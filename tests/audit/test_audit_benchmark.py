@@ -10,7 +10,7 @@ import pytest
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.auditing import audit_study
-from pytest_prereg.audit.order import Grade
+from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.registry.load import load_study
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from pytest_prereg.audit.chronicle import Amended, Chronicle, amended, chronicle
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.past import NoPast, Past
+from pytest_prereg.audit.history.chronicle import Amended, Chronicle, amended, chronicle
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.past import NoPast, Past
 from pytest_prereg.registry.lock import Lock, LockEntry, read_lock, render_lock
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 from written_studies import WrittenStudy, ok
 
-from pytest_prereg.audit.citations import Page, page_of, read_page, rewritten, write_page
-from pytest_prereg.audit.figures import Figures
-from pytest_prereg.audit.neighbours import Neighbours
-from pytest_prereg.audit.pages import listing, uncheckable
-from pytest_prereg.audit.references import parse_reference
+from pytest_prereg.audit.citing.citations import Page, page_of, read_page, rewritten, write_page
+from pytest_prereg.audit.citing.figures import Figures
+from pytest_prereg.audit.citing.neighbours import Neighbours
+from pytest_prereg.audit.citing.pages import listing, uncheckable
+from pytest_prereg.audit.citing.references import parse_reference
 from pytest_prereg.audit.setting_aside import exclude, void
 from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.model import Outcome

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from test_exclusions_propagate import drawn, measure
 from written_studies import WrittenStudy, assessments
 
-from pytest_prereg.audit.citations import page_of, rewritten
-from pytest_prereg.audit.figures import Figures
-from pytest_prereg.audit.neighbours import Neighbours
+from pytest_prereg.audit.citing.citations import page_of, rewritten
+from pytest_prereg.audit.citing.figures import Figures
+from pytest_prereg.audit.citing.neighbours import Neighbours
 from pytest_prereg.audit.setting_aside import exclude
 from pytest_prereg.registry.lock import write_lock
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.citations import Page
+    from pytest_prereg.audit.citing.citations import Page
 
 STUDIES = settings().max_examples // 5
 FIELDS = ("estimate", "interval", "low", "high", "n", "verdict", "excluded", "method", "confidence")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.committed import check_committed
-from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.history.committed import check_committed
+from pytest_prereg.audit.history.git import Repository
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.sidecars import INLINE
 from pytest_prereg.evidence.writing import write_session

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.commit_graph import CommitGraph
-from pytest_prereg.audit.following import Following
-from pytest_prereg.audit.git import Repository
+from pytest_prereg.audit.history.commit_graph import CommitGraph
+from pytest_prereg.audit.history.following import Following
+from pytest_prereg.audit.history.git import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable

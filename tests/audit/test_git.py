@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.git import Repository, blob_id, environment
-from pytest_prereg.audit.order import EvidenceRef, Grade, grade_all
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.git import Repository, blob_id, environment
+from pytest_prereg.audit.history.order import EvidenceRef, Grade, grade_all
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.errors import HistoryError
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.tables import StudyTable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conftest import GitRepository
 
-    from pytest_prereg.audit.changed_files import Commit
+    from pytest_prereg.audit.history.changed_files import Commit
 
 NAMES = ["plain.txt", "with space.txt", "größe.txt", "測定.txt", 'quoted "x".txt', "tab\tbed.txt", ":colon"]
 

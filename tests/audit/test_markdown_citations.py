@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_prereg.audit.markdown import prose_of
-from pytest_prereg.audit.marks import marks_of
+from pytest_prereg.audit.citing.markdown import prose_of
+from pytest_prereg.audit.citing.marks import marks_of
 
 A = "<!-- prereg: a.n -->7<!-- /prereg -->"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.opposites import clashes
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.comparing.opposites import clashes
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.vacuous import is_vacuous
 

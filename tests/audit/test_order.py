@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from scenes import CLAIM, FIRST, OTHER, Scene, evidence_of, past_of
 
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.order import Grade, grade_all
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.order import Grade, grade_all
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.tables import StudyTable
 

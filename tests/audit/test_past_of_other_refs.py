@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from scenes import FIRST, OTHER, Scene, evidence_of
 
-from pytest_prereg.audit.order import Grade
+from pytest_prereg.audit.history.order import Grade
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_prereg.audit.order import Order
+    from pytest_prereg.audit.history.order import Order
 
 
 @pytest.fixture

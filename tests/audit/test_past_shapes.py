@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from scenes import FIRST, OTHER, Scene, evidence_of, past_of
 
-from pytest_prereg.audit.git import Repository, blob_id
-from pytest_prereg.audit.order import EvidenceRef, Grade
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.git import Repository, blob_id
+from pytest_prereg.audit.history.order import EvidenceRef, Grade
+from pytest_prereg.audit.history.past import Past
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.revisions import NoRevision, Revisions, study_at
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, study_at
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.model import Study
@@ -215,7 +215,7 @@ def test_what_binds_and_is_not_named_is_found_in_the_whole_study(
     path = repository.write("predictions.toml", MANY)
     commit = repository.commit("x")
     whole = load_study(path)
-    monkeypatch.setattr("pytest_prereg.audit.revisions._part", lambda *_: STUDY.encode())
+    monkeypatch.setattr("pytest_prereg.audit.history.revisions._part", lambda *_: STUDY.encode())
     registered = registration_digest(whole, whole.predictions["both"])
     had = Revisions(found(repository), "s", "predictions.toml").registered([commit], "both", registered)
     assert isinstance(had, Revision)

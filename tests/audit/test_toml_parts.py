@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from pytest_prereg.audit.toml_parts import tables
+from pytest_prereg.audit.history.toml_parts import tables
 
 STUDY = """\
 # Above all.

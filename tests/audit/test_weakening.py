@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.weakening import EXPERIMENT, METRIC, PREDICTION, WHOLE, weakened
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.comparing.weakening import EXPERIMENT, METRIC, PREDICTION, WHOLE, weakened
 from pytest_prereg.registry.digest import PARSED, PROSE, UNBOUND, registered_content, registration_digest
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.tables import ExperimentTable, MetricTable, PredictionTable

@@ -14,7 +14,7 @@ import pytest
 from audited_study import STUDY
 from small_study import Project, new_repository
 
-from pytest_prereg.audit import anchoring, certificate_order
+from pytest_prereg.audit.stamping import anchoring, certificate_order
 
 pytest.importorskip("rfc3161_client")
 if shutil.which("openssl") is None:
@@ -158,7 +158,7 @@ class TestLocking:
         self, project: Project, address: str, monkeypatch: pytest.MonkeyPatch
     ):
         """Up to 1.0.8 a root that a token brought along was trusted."""
-        monkeypatch.setattr("pytest_prereg.audit.time_stamps.version", lambda _: "1.0.8")
+        monkeypatch.setattr("pytest_prereg.audit.stamping.time_stamps.version", lambda _: "1.0.8")
         result = project.prereg("lock", "--anchor", address)
         assert result.exit_code == 1
         assert result.stderr.startswith("PR153: rfc3161-client 1.0.8 takes a stranger's signature for good")

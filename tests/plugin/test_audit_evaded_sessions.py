@@ -14,7 +14,7 @@ import pytest
 from audited_study import STUDY, Small, new_study
 from small_study import Project, copied
 
-from pytest_prereg.audit import committed_sessions
+from pytest_prereg.audit.history import committed_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.audit.citations import page_of
-from pytest_prereg.audit.figures import Figures
-from pytest_prereg.audit.marks import marks_of
-from pytest_prereg.audit.neighbours import Neighbours
+from pytest_prereg.audit.citing.citations import page_of
+from pytest_prereg.audit.citing.figures import Figures
+from pytest_prereg.audit.citing.marks import marks_of
+from pytest_prereg.audit.citing.neighbours import Neighbours
 from pytest_prereg.registry.load import load_study
 
 HERE = Path(__file__).parents[2]

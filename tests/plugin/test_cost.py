@@ -64,4 +64,4 @@ def test_the_parser_of_markdown_is_for_citing_alone(at_stage):
     loaded = modules(project.path, "--prereg", "--prereg-verify")
 
     assert "pytest_prereg.audit.assess" in loaded
-    assert not {"markdown_it", "pytest_prereg.audit.markdown"} & loaded
+    assert not {"markdown_it", "pytest_prereg.audit.citing.markdown"} & loaded

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Step
     from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.audit.history.chronicle import Step
     from pytest_prereg.registry.lock import Amendment, LockEntry
 
 WHAT = {"digest": "registration", "claim": "words", "experiment": "code"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.anchors import Versions, anchors_of, versions_of
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.time_stamps import Stamp, read, roots_of, verify
+from pytest_prereg.audit.stamping.anchors import Versions, anchors_of, versions_of
+from pytest_prereg.audit.stamping.time_stamps import Stamp, read, roots_of, verify
 from pytest_prereg.errors import AnchorError
 from pytest_prereg.evidence.naming import shown
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Beside
     from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.audit.history.chronicle import Beside
 
 
 def beside(state: StudyState) -> Iterator[Finding]:

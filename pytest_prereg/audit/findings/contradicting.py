@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.audit.changes import Revision
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.comparing.opposites import Clash, clashes
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.telling import acknowledging, short, told
-from pytest_prereg.audit.opposites import Clash, clashes
-from pytest_prereg.audit.past import Past
-from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.registry.digest import registration_digest
 from pytest_prereg.registry.refusals import quoted
 

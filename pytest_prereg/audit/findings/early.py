@@ -18,8 +18,8 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.copies import Copies
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.telling import acknowledging
-from pytest_prereg.audit.past import Past
-from pytest_prereg.audit.preceding import came_first
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.preceding import came_first
 from pytest_prereg.audit.recorded import short
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted, typed
 

@@ -15,9 +15,9 @@ from pytest_prereg.audit.findings.telling import (
     told,
     waits_for_commit,
 )
-from pytest_prereg.audit.grades import PRECEDING, Grade
-from pytest_prereg.audit.past import NoPast
-from pytest_prereg.audit.witnessing import TAG, Witnessing
+from pytest_prereg.audit.history.grades import PRECEDING, Grade
+from pytest_prereg.audit.history.past import NoPast
+from pytest_prereg.audit.history.witnessing import TAG, Witnessing
 from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.finding import Finding
-    from pytest_prereg.audit.grades import Contest, Order
+    from pytest_prereg.audit.history.grades import Contest, Order
     from pytest_prereg.registry.lock import Amendment
 
 ADVICE = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_prereg.audit.citations import read_page
-from pytest_prereg.audit.figures import Figures
+from pytest_prereg.audit.citing.citations import read_page
+from pytest_prereg.audit.citing.figures import Figures
+from pytest_prereg.audit.citing.neighbours import Neighbours
+from pytest_prereg.audit.citing.pages import listing, uncheckable
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.neighbours import Neighbours
-from pytest_prereg.audit.pages import listing, uncheckable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.amendments import leads
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit, told
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.audit.recordable import recorded_entry
-from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.refusals import quoted
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Step, Version
     from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.audit.history.chronicle import Step, Version
     from pytest_prereg.registry.lock import Amendment, LockEntry
 
 

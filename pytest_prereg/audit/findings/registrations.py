@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.telling import committing, in_commit, short, told, waits_for_commit
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted, typed
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Change
+    from pytest_prereg.audit.history.chronicle import Change
 
 
 def registrations(state: StudyState) -> Iterator[Finding]:

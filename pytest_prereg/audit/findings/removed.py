@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.problems import finding_of
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recorded import short
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import listed, quoted, typed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.committed_sessions import Vanished
+    from pytest_prereg.audit.history.committed_sessions import Vanished
     from pytest_prereg.errors import Problem
     from pytest_prereg.evidence.files import SessionFile
 

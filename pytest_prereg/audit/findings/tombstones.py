@@ -9,7 +9,7 @@ from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.fingerprints import fingerprint
 from pytest_prereg.audit.findings.records import record_of
 from pytest_prereg.audit.findings.telling import in_commit, short, told
-from pytest_prereg.audit.past import NoPast
+from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.audit.withdrawn import counts_as_refuted
 from pytest_prereg.audit.withdrawn import tombstones as buried
 from pytest_prereg.errors import PreregError, StudyError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Change
     from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.audit.history.chronicle import Change
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.registry.lock import LockEntry, Withdrawal
 

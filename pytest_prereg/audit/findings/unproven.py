@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.findings import forgotten
 from pytest_prereg.audit.findings.early import untold
-from pytest_prereg.audit.order import Grade
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.order import Grade
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.findings import plural

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.telling import acknowledging, in_commit
-from pytest_prereg.audit.past import NoPast
+from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.evidence.naming import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.chronicle import Unread
+    from pytest_prereg.audit.history.chronicle import Unread
 
 _SHORT = 8
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.changes import Revision
-from pytest_prereg.audit.chronicle import Amended, amended
+from pytest_prereg.audit.comparing.changes import Revision
+from pytest_prereg.audit.comparing.weakening import weakened
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.audit.findings.contradicting import contradicting
 from pytest_prereg.audit.findings.problems import guarded
 from pytest_prereg.audit.findings.telling import in_commit, short, told
-from pytest_prereg.audit.past import Past
-from pytest_prereg.audit.revisions import NoRevision, Revisions, commits_with
-from pytest_prereg.audit.weakening import weakened
+from pytest_prereg.audit.history.chronicle import Amended, amended
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.changes import Weakening
+    from pytest_prereg.audit.comparing.changes import Weakening
     from pytest_prereg.audit.finding import Finding
 
 

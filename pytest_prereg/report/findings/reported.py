@@ -11,8 +11,8 @@ import msgspec
 from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.auditing import FAILED, UNTOLD
 from pytest_prereg.audit.finding import Finding, Level, sound
-from pytest_prereg.audit.git import Repository
-from pytest_prereg.audit.past import Past
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.past import Past
 from pytest_prereg.errors import HistoryError, PreregError
 from pytest_prereg.evidence.naming import shown
 

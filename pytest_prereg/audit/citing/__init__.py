@@ -1,0 +1,1 @@
+"""Numbers that Markdown quotes from the lock: found, written, checked."""

@@ -1,0 +1,1 @@
+"""Registrations held against each other: made easier to meet, or contradicting."""

@@ -1,0 +1,1 @@
+"""Time-stamps over versions of a lock: asked for, kept, verified offline."""
