@@ -110,7 +110,7 @@ def test_a_lock_that_is_not_committed(scene):
 
 
 def test_repeats_that_were_imported(measured):
-    measured.measure(origin="imported", series=2)
+    measured.measure(origin="imported", series=2, imported={"blob": 40 * "0"})
     measured.keep()
     assert measured.said()[1:] == [
         "Where 3 of 6 repeats come from: they were imported, and no session saw the machine that they ran on."

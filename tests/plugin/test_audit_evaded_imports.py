@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audited_study import CLAIM, LINE, ROWS, STUDY, Small, Told, new_study
+from forged_session import forge_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,18 @@ def test_under_another_name_that_is_gone_again(begun: Callable[..., Small]):
     register(project)
     project.take_in()
     assert project.audit().told == SEEN
+
+
+def test_where_the_header_does_not_say_what_the_file_was_that_is_said(begun: Callable[..., Small]):
+    """As evidence of earlier releases, or one that somebody has edited."""
+    project = begun()
+    project.keep("Results", "rows.csv")
+    register(project)
+    forge_header(project.measure(), imported={"name": "rows.csv"})
+    project.keep("Evidence", "experiments")
+    audit = project.audit()
+    assert audit.told == []
+    assert any("no commit had the data of 1 import" in one for one in audit.content["unproven"])
 
 
 @pytest.mark.parametrize("seen", ["pilot", "full"])

@@ -9,6 +9,7 @@ from pytest_prereg.audit.findings import forgotten
 from pytest_prereg.audit.findings.early import untold
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.origins import blob_of
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.findings import plural
@@ -102,6 +103,14 @@ def _sessions(state: StudyState) -> Iterator[str]:
         yield (
             f"Where {imported} of {plural(every, 'repeat')} come from: they were imported, and no session "
             "saw the machine that they ran on."
+        )
+    nameless = sum(
+        header.origin == "imported" and blob_of(header.imported or {}) is None for _, header in counted
+    )
+    if nameless:
+        yield (
+            f"That no commit had the data of {plural(nameless, 'import')} before the registration: what git "
+            "calls their file is not in the header."
         )
     measured = [header for _, header in counted if header.origin == "measured"]
     yield from _of_measured(state, measured)
