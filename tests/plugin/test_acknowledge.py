@@ -143,6 +143,6 @@ def test_a_reason_that_would_act_on_a_terminal_is_kept_and_shown_harmless(at_sta
     project = at_stage("recorded")
     reason = "fine\x1b[2J\n::error::forged \udcff"
     project.done("acknowledge", "PR214", "above-two", "--reason", reason)
-    assert entries(project)[0][3] == "fine\x1b[2J\n::error::forged \\udcff"
+    assert entries(project)[0][3] == "fine\\x1b[2J\n::error::forged \\udcff"
     said = project.prereg("audit").output
     assert "acknowledged: fine\\x1b[2J\\n::error::forged \\udcff" in said
