@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -269,7 +268,7 @@ class Repository:
         """What git answers, to be read while it answers: it may be more than memory should hold."""
         with contextlib.ExitStack() as files:
             try:
-                asked, said = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+                asked, said = (files.enter_context(_in_memory()) for _ in range(2))
                 asked.write(feed)
                 asked.seek(0)
                 process = files.enter_context(_started(self.root, arguments, asked, said))
@@ -280,6 +279,11 @@ class Repository:
             if process.wait():
                 said.seek(0)
                 raise _refused(arguments[0], said.read())
+
+
+def _in_memory() -> IO[bytes]:
+    """A file that another process can have, and that no full disk refuses."""
+    return os.fdopen(os.memfd_create("git"), "w+b")
 
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
