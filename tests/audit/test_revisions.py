@@ -220,3 +220,13 @@ def test_what_binds_and_is_not_named_is_found_in_the_whole_study(
     had = Revisions(found(repository), "s", "predictions.toml").registered([commit], "both", registered)
     assert isinstance(had, Revision)
     assert set(had.study.predictions) == set(whole.predictions)
+
+
+def test_where_its_files_can_not_be_written_it_says_so(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commit = repository.commit("x")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    missing = study_at(found(repository), commit, "s", "predictions.toml")
+    assert isinstance(missing, NoRevision)
+    assert missing.why == "its files can't be written anew: No such file or directory"

@@ -83,15 +83,15 @@ def _files(repository: Repository, commit: str, study: str, hint: str | None) ->
 
 def _loaded(files: _Files, to: Path) -> Study | NoRevision:
     """Load a study from a folder of its own, as if that were a work tree."""
-    with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
-        root = Path(folder).resolve()
-        _write(root, {files.place: files.text, **files.modules})
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
+            root = Path(folder).resolve()
+            _write(root, {files.place: files.text, **files.modules})
             return _moved(load_study(root / files.place), root, to)
-        except PreregError as error:
-            return NoRevision(why=f"it no longer loads: {error.problems[0].message}")
-        except OSError as error:
-            return NoRevision(why=f"its files can't be written anew: {error.strerror}")
+    except PreregError as error:
+        return NoRevision(why=f"it no longer loads: {error.problems[0].message}")
+    except OSError as error:
+        return NoRevision(why=f"its files can't be written anew: {error.strerror}")
 
 
 class Revisions:
