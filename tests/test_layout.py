@@ -40,19 +40,30 @@ OUTERMOST = PYTEST_LAYER | {"registration", "permission", "commands", "cli", "__
 FOR_ALL = frozenset({"errors", "hookspecs"})
 
 HEAVY = frozenset(
-    {"cryptography", "markdown_it", "numpy", "pint", "rfc3161_client", "scipy", "torch", "transformers"}
+    {
+        "cryptography",
+        "markdown_it",
+        "numpy",
+        "pint",
+        "pynvml",
+        "rfc3161_client",
+        "scipy",
+        "torch",
+        "transformers",
+    }
 )
 """Never loaded by merely importing a module of the package, workloads apart."""
 
 HOME = {
     "cryptography": "audit/stamping/time_stamps.py",
     "markdown_it": "audit/citing/markdown.py",
-    "numpy": "judge/",
+    "numpy": ("judge/", "measure/instruments/occupancy.py"),
     "scipy": "judge/",
     "pint": "registry/dimensions.py",
+    "pynvml": "measure/instruments/nvml.py",
     "rfc3161_client": "audit/stamping/time_stamps.py",
 }
-"""The one place that may use it; workloads may use anything."""
+"""The only places that may use it; workloads may use anything."""
 
 
 class Import(NamedTuple):
@@ -177,7 +188,10 @@ def _third_party(path: str, place: str, found: Import) -> str | None:
     if found.at_import:
         return f"import {top} inside the function that uses it"
     home = HOME.get(top)
-    return f"{top} is used in {home} alone" if home and not path.startswith(home) else None
+    places = home if isinstance(home, tuple) else (home,) if home else ()
+    return (
+        f"{top} is used in {' and '.join(places)} alone" if places and not path.startswith(places) else None
+    )
 
 
 def modules() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.dependencies import calibrators
-from pytest_prereg.registry.experiments import BUILT_IN
+from pytest_prereg.registry.instruments import SELF_BOUND
 from pytest_prereg.registry.refusals import listed, quoted
 from pytest_prereg.registry.uses import arms_of, metrics_of
 
@@ -54,7 +54,7 @@ def uncalibrated(
 
 def are_undeclared(state: StudyState, prediction: Prediction, series: Series) -> bool:
     """Whether a repeat names an instrument that the study says nothing of: it vouches for no reading."""
-    known = {*state.study.instruments, *BUILT_IN}
+    known = {*state.study.instruments, *SELF_BOUND}
     return not _instruments(state, prediction, series) <= known
 
 

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_prereg.measure.checkpoints import make_private
 from pytest_prereg.measure.experiment import unit_of
 from pytest_prereg.measure.instruments.bench import bench
+from pytest_prereg.measure.instruments.readers import READERS, reader_of
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
+from pytest_prereg.measure.instruments.window import Window
 from pytest_prereg.measure.readings import ReadingError, reading
 from pytest_prereg.registry.durations import seconds_in
+from pytest_prereg.registry.instruments import INSTRUMENTS, in_unit
 from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_prereg.measure.experiment import MetricDeclarations
+    from pytest_prereg.measure.instruments.reading import Reading
 
 BENCH_SECONDS = 0.2
 
@@ -143,7 +147,11 @@ class Repeat:
             self._readings.problems.append(f'metric "{name}" is censored at {at_least:g}')
 
     def instrument(self, name: str) -> Instrument:
-        """Return a handle that records readings as taken by the instrument ``name``."""
+        """Return a handle that records readings as taken by the instrument ``name``.
+
+        An instrument of the package also reads by itself, over a block: ``with
+        repeat.instrument("process-memory").window("peak"): ...``.
+        """
         return Instrument(self, name)
 
     def invalidate(self, reason: str) -> None:
@@ -183,6 +191,30 @@ class Repeat:
         if isinstance(number, list):
             self._vectors.add(name)
         self._append(name, number if isinstance(number, list) else [number], instrument)
+
+    def _window(self, name: str, instrument: str) -> Window:
+        kind = INSTRUMENTS[instrument]
+        unit = self._units.get(name, kind.unit)
+        scale = in_unit(kind, unit)
+        if scale is None:
+            self._refuse(f'metric "{name}" is declared in {unit}, and {instrument} reads {kind.unit}')
+        return Window(
+            reader_of(instrument),
+            lambda reading: self._take_reading(name, reading, scale),
+            lambda reason: self._tell_unreadable(name, instrument, reason),
+        )
+
+    def _take_reading(self, name: str, reading: Reading, scale: float) -> None:
+        self._append(name, [reading.value * scale], reading.instrument)
+        details = self._readings.diagnostics.setdefault(f"{name}: {reading.instrument}", [])
+        details.append(reading.details)
+
+    def _tell_unreadable(self, name: str, instrument: str, reason: str) -> None:
+        message = f'metric "{name}": {instrument} can\'t be read: {reason}'
+        if name in self._units:
+            self._readings.problems.append(message)
+        else:
+            self._readings.diagnostics.setdefault(name, []).append(message)
 
     def _read(self, name: str, value: object) -> float | list[float]:
         try:
@@ -232,6 +264,22 @@ class Instrument:
     def record(self, name: str, value: object, *, unit: str | None = None) -> None:
         """Record a metric that this instrument read; as :meth:`Repeat.record`."""
         self._repeat._take(name, value, self.name, unit)  # noqa: SLF001
+
+    def window(self, name: str) -> Window:
+        """Return a context manager that reads over its block, and records what it read as metric ``name``.
+
+        The reading is in the metric's own unit. Entered again, it appends a sample. What else was seen is
+        kept as a diagnostic. Where nothing can be read, the repeat is invalid if the metric is declared.
+
+        Raises:
+            LookupError: The package has no such instrument, or one without a window.
+            ReadingError: The metric's unit is not one of what the instrument reads.
+        """
+        if self.name not in READERS:
+            near = nearest(self.name, READERS)
+            hint = f'; did you mean "{near}"?' if near else f": {', '.join(READERS)}"
+            raise LookupError(f'no instrument of the package that reads over a window is "{self.name}"{hint}')
+        return self._repeat._window(name, self.name)  # noqa: SLF001
 
 
 def _missing(name: str, undeclared: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
+from pytest_prereg.registry.instruments import SELF_BOUND
 from pytest_prereg.registry.model import Arm, Experiment, Metric
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.rules import parse_rule
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.declarations import Declared
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.structure import Complaints
-
-SELF_BOUND = frozenset({"timer", "bench"})
-"""Instruments that bind themselves and need no table."""
-BUILT_IN = frozenset({*SELF_BOUND, "wall-clock", "cuda-events"})
-"""Those, and what evidence calls the clocks that they read."""
 
 
 def build_experiments(

@@ -1,0 +1,43 @@
+"""What an instrument hands over: a reading, or why there is none."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Reading(msgspec.Struct, kw_only=True, frozen=True):
+    """What one instrument read over one window."""
+
+    value: float
+    """In the unit of its :class:`~pytest_prereg.registry.instruments.InstrumentKind`."""
+    instrument: str
+    """What took it: one that falls back to another says so here."""
+    details: dict[str, Any] = {}
+    """What else it saw, in JSON's types; kept as a diagnostic, never judged."""
+
+
+class UnreadableError(Exception):
+    """There is no reading, for the reason that the message says: a clause, such as ``the driver says …``.
+
+    Not supported, or not to be trusted: in either case a repeat that needs it is invalid, never 0.
+    """
+
+
+class Reader(Protocol):
+    """Takes one reading over one window; made anew for each.
+
+    ``start`` and ``stop`` enclose the window and are called once each, ``stop`` also where the body raised;
+    ``reading`` comes after ``stop``, and not where the body raised. Each may raise :class:`UnreadableError`,
+    and nothing else; where ``start`` does, neither of the others is called.
+    """
+
+    def start(self) -> None:
+        """Begin the window, the accelerator being idle."""
+
+    def stop(self) -> None:
+        """End the window, and all that was started for it."""
+
+    def reading(self) -> Reading:
+        """Return what was read."""

@@ -1,0 +1,150 @@
+"""The instruments that come with the package: what each reads, in which unit, and how it is known to err.
+
+Nothing here takes a reading; :mod:`pytest_prereg.measure.instruments` does. A study names instruments by
+these names, and evidence records under them what took a reading.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.registry.durations import seconds_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INSTRUMENTS_VERSION = "1"
+"""Rises when an instrument of the package reads differently: a calibration holds for one version."""
+
+
+class InstrumentKind(msgspec.Struct, kw_only=True, frozen=True):
+    """An instrument of the package."""
+
+    name: str
+    unit: str
+    """Of its readings: ``s``, ``1`` (a share of the window), ``byte`` or ``J``."""
+    reads: str
+    bias: str
+    """How it is known to err, and where that is known from."""
+    through: str | None = None
+    """What it reads through, whose version a calibration holds for: a package, by its name."""
+    trusted: str | None = None
+    """Why it may decide without a table of its own; ``None`` if it may not."""
+
+
+_KINDS = (
+    InstrumentKind(
+        name="wall-clock",
+        unit="s",
+        reads="the monotonic clock, from one idle moment of the accelerator to the next",
+        bias="includes the synchronisation itself, some ten microseconds on a CUDA device",
+        trusted="all other instruments are held against it",
+    ),
+    InstrumentKind(
+        name="cuda-events",
+        unit="s",
+        reads="the device's own time between two events on the current stream",
+        bias="events are half a microsecond apart at best; what other streams do is not seen",
+        trusted="the device's own clock",
+    ),
+    InstrumentKind(
+        name="kernel-intervals",
+        unit="1",
+        reads="the share of the window in which a kernel ran: the union of the profiler's kernel intervals "
+        "over the window that the caller anchors",
+        bias="low: gaps between the kernels of a busy phase count as idle, 0.5 points at kernels of 0.35 ms "
+        "and 7 at 0.03 ms; the profiler slows what it watches, and drops kernels, which is counted",
+        through="torch",
+    ),
+    InstrumentKind(
+        name="operator-intervals",
+        unit="1",
+        reads="the share of the window in which a CPU operator ran: the same union, of operators, where no "
+        "CUDA device is used",
+        bias="low, as kernel-intervals; an operator that waits counts as busy",
+        through="torch",
+    ),
+    InstrumentKind(
+        name="nvml-utilisation",
+        unit="1",
+        reads="the driver's utilisation rate, polled over the window",
+        bias="the share of the driver's own sample period, 1/6 s to 1 s, in which one or more kernels ran; "
+        "swings by tens of points where the load changes as fast as that",
+    ),
+    InstrumentKind(
+        name="nvml-samples",
+        unit="1",
+        reads="the driver's buffered samples of utilisation whose time stamps fall into the window",
+        bias="as nvml-utilisation; not supported in many containers, where it is unreadable and never 0",
+    ),
+    InstrumentKind(
+        name="nvml-energy",
+        unit="J",
+        reads="the driver's energy counter of the GPU, over the window",
+        bias="on A100 and H100 power is sampled for a quarter of the time (arXiv 2312.02741), so bursts that "
+        "keep step with it are misread; the counter moves in steps of up to 0.1 s",
+    ),
+    InstrumentKind(
+        name="rapl-energy",
+        unit="J",
+        reads="the energy counters of all CPU packages, over the window",
+        bias="all that runs on the machine is in it; memory and mainboard are not",
+    ),
+    InstrumentKind(
+        name="cuda-memory",
+        unit="byte",
+        reads="the highest number of bytes that torch's allocator held in tensors over the window",
+        bias="neither the CUDA context nor what others allocate is in it",
+        through="torch",
+        trusted="the allocator's own account, of every allocation",
+    ),
+    InstrumentKind(
+        name="process-memory",
+        unit="byte",
+        reads="the highest resident set of this process over the window (VmHWM)",
+        bias="high: pages that it shares with the process that it was forked from are in it",
+        trusted="the kernel's own account, of every page",
+    ),
+    InstrumentKind(
+        name="host-load",
+        unit="1",
+        reads="the share of the machine's CPU time over the window that was not this repeat's",
+        bias="the kernel counts in ticks of 1/100 s; what a hypervisor takes shows as stolen, where it shows",
+    ),
+    InstrumentKind(
+        name="square-wave",
+        unit="1",
+        reads="the duty cycle of the load that it makes itself, with an interval over its periods",
+        bias="what the host does between launching and synchronising counts as busy, microseconds a kernel",
+        trusted="it measures itself with the wall clock, and refuses to run unsynchronised",
+    ),
+)
+
+INSTRUMENTS: Mapping[str, InstrumentKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+"""All of them, by name."""
+
+SELF_BOUND = frozenset({"timer", "bench", *(kind.name for kind in _KINDS if kind.trusted)})
+"""Names that need no table in a study: ``timer`` and ``bench`` stand for the clock that they read."""
+
+_UNITS = {
+    "1": {"1": 1.0, "percent": 100.0, "%": 100.0},
+    "byte": {
+        "byte": 1.0,
+        **{unit: 1 / 1000**power for power, unit in enumerate(("kB", "MB", "GB", "TB"), 1)},
+        **{unit: 1 / 1024**power for power, unit in enumerate(("KiB", "MiB", "GiB", "TiB"), 1)},
+    },
+    "J": {"J": 1.0, "mJ": 1e3, "kJ": 1e-3, "Wh": 1 / 3600, "kWh": 1 / 3.6e6},
+}
+"""How many of a unit one of an instrument's own is."""
+
+
+def in_unit(kind: InstrumentKind, unit: str) -> float | None:
+    """Return what a reading of ``kind`` is multiplied by to be in ``unit``; ``None`` if it can't be."""
+    if kind.unit == "s":
+        second = seconds_in(unit)
+        return None if second is None else 1 / second
+    units = _UNITS[kind.unit]
+    return units.get(unit, units.get(unit.removesuffix("s")))
