@@ -98,21 +98,28 @@ def look() -> Look:
 
 
 def visible(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that a process with this environment can use, as CUDA reads ``CUDA_VISIBLE_DEVICES``.
+    """The GPUs that a process with this environment can use; all of them where that can't be told."""
+    told = named(gpus, environ)
+    return tuple(gpus) if told is None else told
+
+
+def named(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> tuple[Gpu, ...] | None:
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` names, in its order and as CUDA reads it.
 
     Entries are indices or UUIDs, which may be shortened; the first that names none ends the list. CUDA
     counts by speed unless ``CUDA_DEVICE_ORDER`` says otherwise, so that among unlike GPUs an index says
-    nothing: then, as for a slice of a GPU that only its own UUID names, all of them are taken.
+    nothing: then, as for a slice of a GPU that only its own UUID names, and where the variable isn't set,
+    there is no telling, which is ``None``.
     """
     written = environ.get("CUDA_VISIBLE_DEVICES")
     if written is None:
-        return tuple(gpus)
+        return None
     entries = [entry.strip() for entry in written.split(",")]
     alike = len({gpu.name for gpu in gpus}) < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"  # noqa: PLR2004
     if any(entry.startswith("MIG-") and not entry.startswith("MIG-GPU-") for entry in entries):
-        return tuple(gpus)
+        return None
     if any(entry.isdecimal() for entry in entries) and not alike:
-        return tuple(gpus)
+        return None
     return tuple(dict.fromkeys(_chosen(gpus, entries)))
 
 
