@@ -1,0 +1,217 @@
+"""The square wave: a load of a known duty cycle that measures itself, to hold other instruments against.
+
+Unit: 1, the share of the time in which the device was busy. A period is busy for a while and then asleep;
+busy means to launch one kernel, wait for its end, and again. So the host's clock sees when the device is
+busy, and what the wave says of itself rests on no profiler and no driver. That is true only if the host
+really waits, which is why it is checked: a wave whose device has work when it should have none is refused. A
+stimulus that merely queues its kernels keeps the device busy through the pauses, and reads near 100 % at any
+duty; the first probe of *Price the Reward Function* did, and was nearly published.
+
+Known bias: high. What the host does between a launch and the end of the wait counts as busy, some
+microseconds a kernel. A busy machine lengthens the busy part, and is measured as such.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from pytest_prereg.judge.ratios import paired_fieller
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WORKLOAD_VERSION = "1"
+NAME = "square-wave"
+FEWEST_PERIODS = 5
+"""Of which an interval is made."""
+DRAINED_SECONDS = 0.002
+"""An idle device is waited for in microseconds; of one that has work left this is a kernel or two."""
+
+
+class StimulusError(Exception):
+    """The stimulus is not what it says it is, for the reason that the message gives."""
+
+
+class Device(Protocol):
+    """What a wave drives: one queue of equal kernels."""
+
+    @property
+    def kernel_seconds(self) -> float:
+        """The least time that a kernel has taken, by the device's own clock; asked only when it is idle."""
+
+    def launch(self) -> None:
+        """Enqueue one kernel, and exactly one; it need not have ended, or begun, on return."""
+
+    def synchronise(self) -> None:
+        """Wait for the end of all that was launched."""
+
+    def is_idle(self) -> bool:
+        """Whether all that was launched has ended, without waiting for it."""
+
+
+class Pulse(msgspec.Struct, frozen=True, gc=False):
+    """One period, by the monotonic clock of the host, in seconds."""
+
+    began: float
+    paused: float
+    """When the last kernel of the busy part had ended."""
+    ended: float
+    launched: int
+    drained: float
+    """How long the device had to be waited for at the end of the pause."""
+
+    @property
+    def busy(self) -> float:
+        """Seconds from the first launch to the end of the last kernel."""
+        return self.paused - self.began
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole period, as it turned out."""
+        return self.ended - self.began
+
+
+class Wave(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wave measured of itself."""
+
+    duty: float
+    """The share of the time, over whole periods, in which the device was busy."""
+    interval: tuple[float, float]
+    """For the duty at 95 %, from how the periods differ; ``drive`` says how."""
+    periods: int
+    launched: int
+    kernel_seconds: float
+    """The least time that a kernel took."""
+    on: tuple[tuple[float, float], ...]
+    """Beginning and end of each busy part, in seconds of ``time.perf_counter``."""
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval."""
+        return (self.interval[1] - self.interval[0]) / 2
+
+
+def drive(device: Device, *, duty: float, period: float, seconds: float) -> Wave:
+    """Drive a device through whole periods, and return what that was by the host's clock.
+
+    The duty is a ratio of sums: seconds busy over seconds of the periods, as both turned out. Its interval is
+    Fieller's for such a ratio, with the periods as the independent units (Fieller 1954).
+
+    Args:
+        device: Idle, and nobody else's meanwhile.
+        duty: The share of each period to be busy for, above 0 and below 1; at least one kernel is launched.
+        period: Seconds.
+        seconds: Of the whole wave, rounded to periods; at least five of them.
+
+    Raises:
+        ValueError: A duty that is no share, or too few periods.
+        StimulusError: The device is not idle when all that was launched should have ended.
+    """
+    count = _periods(duty, period, seconds)
+    pulses = [_pulse(device, busy=duty * period, seconds=period) for _ in range(count)]
+    _refuse_late_work(pulses, device.kernel_seconds)
+    return _measured(pulses, device.kernel_seconds)
+
+
+def drive_once(device: Device, *, duty: float, seconds: float) -> Pulse:
+    """Drive a device through a single period: busy first, then a pause to the end.
+
+    Raises:
+        ValueError: A duty that is no share, or no seconds.
+        StimulusError: As :func:`drive`.
+    """
+    _check_duty(duty, seconds)
+    pulse = _pulse(device, busy=duty * seconds, seconds=seconds)
+    _refuse_late_work([pulse], device.kernel_seconds)
+    return pulse
+
+
+def _measured(pulses: Sequence[Pulse], kernel: float) -> Wave:
+    found = paired_fieller([one.busy for one in pulses], [one.seconds for one in pulses])
+    return Wave(
+        duty=found.estimate,
+        interval=(found.low, found.high),
+        periods=len(pulses),
+        launched=sum(one.launched for one in pulses),
+        kernel_seconds=kernel,
+        on=tuple((one.began, one.paused) for one in pulses),
+    )
+
+
+def _periods(duty: float, period: float, seconds: float) -> int:
+    _check_duty(duty, period)
+    count = math.floor(seconds / period + 0.5) if math.isfinite(seconds) else 0
+    if count < FEWEST_PERIODS:
+        least = FEWEST_PERIODS * period
+        raise ValueError(
+            f"seconds: {seconds:g} hold {count} periods of {period:g} s, and an interval is made of at least "
+            f"{FEWEST_PERIODS}; give it {least:g} or more"
+        )
+    return count
+
+
+def _check_duty(duty: float, period: float) -> None:
+    if not 0 < duty < 1:
+        raise ValueError(f"duty: {duty:g} is not above 0 and below 1; a wave is busy for a part of the time")
+    if not 0 < period < math.inf:
+        raise ValueError(f"period: {period:g} is no number of seconds above 0")
+
+
+def _pulse(device: Device, *, busy: float, seconds: float) -> Pulse:
+    """Run one period, refused at once if the device is not idle for all of its pause."""
+    began = perf_counter()
+    launched, paused = _busy(device, began + busy)
+    _refuse_unsynchronised(device, launched, paused - began)
+    time.sleep(max(0.0, began + seconds - perf_counter()))
+    if not device.is_idle():
+        raise StimulusError(_NOT_IDLE.format("at the end of a pause"))
+    waiting = perf_counter()
+    device.synchronise()
+    ended = perf_counter()
+    return Pulse(began, paused, ended, launched, ended - waiting)
+
+
+def _busy(device: Device, until: float) -> tuple[int, float]:
+    """Launch one kernel after another until the clock shows ``until``; return how many, and when it ended."""
+    launched, now = 0, -math.inf
+    while now < until:
+        device.launch()
+        device.synchronise()
+        launched += 1
+        now = perf_counter()
+    return launched, now
+
+
+def _refuse_unsynchronised(device: Device, launched: int, busy: float) -> None:
+    """Raise if the kernels of a busy part can't all have ended in it."""
+    if not device.is_idle():
+        raise StimulusError(_NOT_IDLE.format("right after it was waited for"))
+    kernel = device.kernel_seconds
+    if launched * kernel > busy:
+        raise StimulusError(
+            f"{launched} kernels of at least {kernel * 1e3:.3g} ms take {launched * kernel:.3g} s, and were said "
+            f"to have ended in {busy:.3g} s: launching did not wait for them; {_ADVICE}"
+        )
+
+
+def _refuse_late_work(pulses: Sequence[Pulse], kernel: float) -> None:
+    """Raise if the device was still at work at the end of its pauses, of most of them.
+
+    A single wait says nothing: the host itself may have been put aside in it.
+    """
+    waited = median(one.drained for one in pulses)
+    if waited > max(kernel, DRAINED_SECONDS):
+        raise StimulusError(
+            f"at the end of a pause the device had to be waited for, {waited * 1e3:.3g} ms: it had work "
+            f"left; {_ADVICE}"
+        )
+
+
+_ADVICE = "a load that is not synchronised has another duty than the host sees, so it calibrates nothing"
+_NOT_IDLE = "the device has work left {}: what was launched was not waited for; " + _ADVICE

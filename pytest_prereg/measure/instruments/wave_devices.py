@@ -1,0 +1,163 @@
+"""What a square wave drives: the CPU or the current CUDA device, with kernels of about a wanted length.
+
+The length is found by trying sizes, so it is what this machine made of it just now; ``kernel_seconds`` says
+what kernels really took, at the least, by the device's own clock.
+"""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_prereg.measure.instruments.square_wave import Device
+
+WORKLOAD_VERSION = "1"
+
+FIRST_WORK = 1e5
+MOST_WORK = 2e10
+ROUNDS = 6
+TRIES = 7
+CLOSE = 1.05
+"""How near a size has to come to the wanted time for the search to end, as a ratio."""
+WARM_SECONDS = 0.3
+"""A GPU that idled has to be kept busy for as long until its clock is up."""
+
+
+class CpuDevice:
+    """Square matrix products on one thread; launching one runs it to its end, so there is never work left.
+
+    Args:
+        kernel: Seconds that a product should take.
+    """
+
+    def __init__(self, kernel: float) -> None:
+        import torch  # noqa: PLC0415  # an extra, and heavy
+
+        # All of torch in this process: a product that other threads join in ends when the last of them does.
+        torch.set_num_threads(1)
+        self._torch = torch
+        self._prepare(_work_for(kernel, self._time))
+
+    def _prepare(self, work: float) -> None:
+        """Make matrices whose product takes ``work`` multiplications, to the nearest multiple of 8 a side."""
+        side = max(8, 8 * round(work ** (1 / 3) / 8))
+        self._left, self._right = (self._torch.randn(side, side) for _ in range(2))
+        self._product = self._torch.empty(side, side)
+        self.kernel_seconds = math.inf
+
+    def _time(self, work: float) -> float:
+        self._prepare(work)
+        for _ in range(TRIES):
+            self.launch()
+        return self.kernel_seconds
+
+    def launch(self) -> None:
+        """Multiply once, and note how long that took."""
+        began = perf_counter()
+        self._torch.mm(self._left, self._right, out=self._product)
+        self.kernel_seconds = min(self.kernel_seconds, perf_counter() - began)
+
+    def synchronise(self) -> None:
+        """Return: nothing runs after its launch."""
+
+    def is_idle(self) -> bool:
+        """Return ``True``: nothing runs after its launch."""
+        return True
+
+
+class CudaDevice:
+    """An elementwise function of many numbers on the current stream of the current device.
+
+    One launch is one kernel; of a matrix product cuBLAS may make several.
+
+    Args:
+        kernel: Seconds that a kernel should take.
+    """
+
+    def __init__(self, kernel: float) -> None:
+        import torch  # noqa: PLC0415  # an extra, and heavy
+
+        self._torch = torch
+        self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._warm()
+        self._prepare(_work_for(kernel, self._time))
+
+    def _prepare(self, work: float) -> None:
+        count = max(1, round(work))
+        self._numbers = self._torch.rand(count, device="cuda") + 1
+        self._results = self._torch.empty_like(self._numbers)
+        self._shortest = math.inf
+        self._torch.cuda.synchronize()
+
+    def _warm(self) -> None:
+        self._prepare(FIRST_WORK * 100)
+        until = perf_counter() + WARM_SECONDS
+        while perf_counter() < until:
+            self.launch()
+            self.synchronise()
+
+    def _time(self, work: float) -> float:
+        self._prepare(work)
+        for _ in range(TRIES):
+            self.launch()
+            self.synchronise()
+            shortest = self.kernel_seconds
+        return shortest
+
+    def launch(self) -> None:
+        """Enqueue one kernel between two events."""
+        self._begin.record()
+        self._torch.lgamma(self._numbers, out=self._results)
+        self._end.record()
+
+    def synchronise(self) -> None:
+        """Wait for all streams of the device."""
+        self._torch.cuda.synchronize()
+
+    def is_idle(self) -> bool:
+        """Whether the event behind the last kernel has come to pass."""
+        return bool(self._end.query())
+
+    @property
+    def kernel_seconds(self) -> float:
+        """The shortest of the kernels that were asked about, each the last one launched before."""
+        self._shortest = min(self._shortest, self._begin.elapsed_time(self._end) * 1e-3)
+        return self._shortest
+
+
+def cuda_is_there() -> bool:
+    """Whether a wave can be driven on a CUDA device here; asks without initialising one."""
+    import torch  # noqa: PLC0415  # an extra, and heavy
+
+    return bool(torch.cuda.is_available())
+
+
+def device_for(instrument: str, kernel: float) -> Device:
+    """Return the device that an instrument watches, with kernels of about ``kernel`` seconds.
+
+    Raises:
+        ValueError: A length that is none.
+    """
+    if not 0 < kernel < math.inf:
+        raise ValueError(f"kernel: {kernel:g} is no number of seconds above 0")
+    on_cpu = instrument == "operator-intervals" or not cuda_is_there()
+    return CpuDevice(kernel) if on_cpu else CudaDevice(kernel)
+
+
+def _work_for(kernel: float, time_of: Callable[[float], float]) -> float:
+    """Return the work that takes nearest to ``kernel`` seconds, of those tried on the way there.
+
+    Time grows with work once a kernel is more than its launch, so each step is the ratio that was missed.
+    """
+    work, best = FIRST_WORK, (math.inf, FIRST_WORK)
+    for _ in range(ROUNDS):
+        took = time_of(work)
+        best = min(best, (abs(math.log(took / kernel)), work))
+        if best[0] < math.log(CLOSE):
+            break
+        work = min(MOST_WORK, max(1.0, work * kernel / took))
+    return best[1]

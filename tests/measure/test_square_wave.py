@@ -1,0 +1,213 @@
+"""The square wave: it measures its own duty, and refuses a device that is not waited for."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import queue
+import threading
+import time
+
+import pytest
+
+from pytest_prereg.measure.instruments import square_wave
+from pytest_prereg.measure.instruments.square_wave import Pulse, StimulusError, drive, drive_once
+
+DATA = bytes(2 << 20)
+TWO_SIDED_95_AT_4_DF = 2.776445  # Fisher and Yates, Statistical Tables, table III
+
+
+class ThreadDevice:
+    """An asynchronous device: a thread that takes kernels from a queue and really works on each.
+
+    It hashes, which lets other threads of the process run meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[float, float]] = []
+        self.queue: queue.SimpleQueue = queue.SimpleQueue()
+        self.left = 0
+        self.changed = threading.Condition()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def work(self) -> None:
+        while self.queue.get():
+            began = time.perf_counter()
+            hashlib.sha256(DATA).digest()
+            self.ran.append((began, time.perf_counter()))
+            with self.changed:
+                self.left -= 1
+                self.changed.notify_all()
+
+    @property
+    def kernel_seconds(self) -> float:
+        return min((ended - began for began, ended in self.ran), default=math.inf)
+
+    def launch(self) -> None:
+        with self.changed:
+            self.left += 1
+        self.queue.put("kernel")
+
+    def synchronise(self) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: self.left == 0)
+
+    def is_idle(self) -> bool:
+        return self.left == 0
+
+    def close(self) -> None:
+        try:
+            while True:
+                self.queue.get_nowait()
+        except queue.Empty:
+            self.queue.put("")
+        self.thread.join()
+
+
+class Unsynchronised(ThreadDevice):
+    """What the wave is there to refuse: ``synchronise`` returns while kernels are still queued."""
+
+    def launch(self) -> None:
+        super().launch()
+        time.sleep(1e-4)  # or the queue grows by a million kernels a second
+
+    def synchronise(self) -> None:
+        pass
+
+
+class Lying(Unsynchronised):
+    """It says moreover that it is idle."""
+
+    def is_idle(self) -> bool:
+        return True
+
+
+class Underrating(Lying):
+    """And it doesn't know how long its kernels are; but who waits for it a second time has to wait."""
+
+    kernel_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.launched_since = False
+        super().__init__()
+
+    def launch(self) -> None:
+        self.launched_since = True
+        super().launch()
+
+    def synchronise(self) -> None:
+        if not self.launched_since:
+            ThreadDevice.synchronise(self)
+        self.launched_since = False
+
+
+class Late(ThreadDevice):
+    """Idle when it was waited for, and at work again in the pause, beyond its end."""
+
+    def synchronise(self) -> None:
+        super().synchronise()
+        threading.Timer(0.005, self.launch_many).start()
+
+    def launch_many(self) -> None:
+        for _ in range(1000):
+            super().launch()
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def device(kind=ThreadDevice):
+        made.append(kind())
+        return made[-1]
+
+    yield device
+    for each in made:
+        each.close()
+
+
+def test_a_device_that_is_waited_for_never_works_in_a_pause(make):
+    device = make()
+    wave = drive(device, duty=0.3, period=0.05, seconds=0.3)
+    assert wave.periods == len(wave.on) == 6
+    assert wave.launched == len(device.ran)
+    assert all(any(on <= began and ended <= off for on, off in wave.on) for began, ended in device.ran)
+
+
+def test_the_duty_is_what_was_measured_not_what_was_asked_for(make):
+    """Kernels that outlast the busy part, as on a machine that puts the process aside, make it longer."""
+
+    class Slow(ThreadDevice):
+        def launch(self) -> None:
+            time.sleep(0.02)
+            super().launch()
+
+    wave = drive(make(Slow), duty=0.1, period=0.04, seconds=0.2)
+    assert wave.launched == 5
+    assert wave.duty > 0.45
+    assert wave.interval[0] <= wave.duty <= wave.interval[1]
+
+
+def test_the_kernel_is_the_shortest_by_the_devices_own_clock(make):
+    device = make()
+    assert drive(device, duty=0.3, period=0.02, seconds=0.1).kernel_seconds == device.kernel_seconds < 0.02
+
+
+def test_the_interval_is_fiellers_over_the_periods():
+    """At its limits r the mean of busy - r x period is t standard errors from 0 (Fieller 1954)."""
+    lengths = [(0.3, 1.0), (0.32, 1.01), (0.29, 1.0), (0.4, 1.2), (0.31, 0.99)]
+    pulses = [Pulse(0.0, busy, period, 7, 0.0) for busy, period in lengths]
+    wave = square_wave._measured(pulses, 1e-3)
+    assert wave.duty == pytest.approx(sum(busy for busy, _ in lengths) / sum(period for _, period in lengths))
+    assert wave.launched == 35
+    for limit in wave.interval:
+        values = [busy - limit * period for busy, period in lengths]
+        mean = math.fsum(values) / 5
+        error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / 4 / 5)
+        assert abs(mean) / error == pytest.approx(TWO_SIDED_95_AT_4_DF, rel=1e-5)
+    assert wave.half_width == pytest.approx((wave.interval[1] - wave.interval[0]) / 2)
+
+
+def test_an_unsynchronised_load_is_refused(make):
+    """Such a load reads near 100 % at any duty, and was nearly published (Price the Reward Function)."""
+    with pytest.raises(StimulusError, match="the device has work left right after it was waited for"):
+        drive(make(Unsynchronised), duty=0.3, period=0.1, seconds=1)
+
+
+def test_an_unsynchronised_load_is_refused_though_its_device_says_that_it_is_idle(make):
+    with pytest.raises(StimulusError, match=r"kernels of at least .* ms take .* launching did not wait"):
+        drive(make(Lying), duty=0.3, period=0.1, seconds=1)
+
+
+def test_a_load_that_has_to_be_waited_for_after_its_pauses_is_refused(make):
+    with pytest.raises(StimulusError, match="at the end of a pause the device had to be waited for"):
+        drive(make(Underrating), duty=0.9, period=0.05, seconds=0.25)
+
+
+def test_work_that_begins_in_a_pause_is_refused(make):
+    with pytest.raises(StimulusError, match="the device has work left at the end of a pause"):
+        drive_once(make(Late), duty=0.001, seconds=0.1)
+
+
+def test_a_wait_that_was_long_once_is_a_busy_machine():
+    waits = [0.0, 0.05, 0.0, 0.0, 0.0]
+    square_wave._refuse_late_work([Pulse(0, 0.3, 1, 7, wait) for wait in waits], 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"duty": 0.0}, "duty: 0 is not above 0 and below 1"),
+        ({"duty": 1.2}, "duty: 1.2 is not above 0 and below 1"),
+        ({"duty": math.nan}, "duty: nan is not above"),
+        ({"period": 0.0}, "period: 0 is no number of seconds above 0"),
+        ({"seconds": 0.4}, "seconds: 0.4 hold 4 periods of 0.1 s.*at least 5; give it 0.5 or more"),
+        ({"seconds": math.inf}, "seconds: inf hold 0 periods"),
+    ],
+)
+def test_a_wave_that_can_not_be_driven_is_refused_before_it_starts(asked: dict, told: str, make):
+    device = make()
+    with pytest.raises(ValueError, match=told):
+        drive(device, **{"duty": 0.3, "period": 0.1, "seconds": 1.0, **asked})
+    assert device.ran == []
