@@ -60,7 +60,7 @@ HOME = {
     "numpy": ("judge/", "measure/instruments/occupancy.py"),
     "scipy": "judge/",
     "pint": "registry/dimensions.py",
-    "pynvml": "measure/instruments/nvml.py",
+    "pynvml": "measure/instruments/nvml_library.py",
     "rfc3161_client": "audit/stamping/time_stamps.py",
 }
 """The only places that may use it; workloads may use anything."""
