@@ -33,6 +33,7 @@ from pytest_prereg.measure.planning import first_launches
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.permission import is_withdrawn, refusal
 from pytest_prereg.registry.environment_conditions import machine_outside
+from pytest_prereg.registry.uses import stated_of_instruments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -288,6 +289,7 @@ class Campaign:
             environment={**describe_machine(), "scrubbed": list(executor.scrubbed)},
             versions=describe_versions(),
             known=known_digests(file for files in state.files.values() for file in files),
+            instruments=stated_of_instruments(state.study),
             rates=rates_of(state.study, experiment, executor.name),
         )
 

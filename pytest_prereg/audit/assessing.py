@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pytest_prereg.audit import remarks
-from pytest_prereg.audit.calibration import are_undeclared
 from pytest_prereg.audit.conditions import (
+    contradicted,
     doubts,
     follows_decided,
     rests_on_amended,
@@ -23,6 +23,7 @@ from pytest_prereg.audit.families import found_in
 from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.judging import hindered, judged
 from pytest_prereg.audit.pending import why_pending
+from pytest_prereg.audit.provenance import are_undeclared
 from pytest_prereg.audit.recorded import Evidenced, check_recorded, unmeasured
 from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 FOLLOWS_DECIDED = "follows a decided one"
 RESTS_ON_AMENDED = "rests on an amended one"
+CONTRADICTED = "calibration contradicted"
 SECOND = "second series"
 
 
@@ -126,7 +128,7 @@ def _still_supported(state: StudyState, prediction: Prediction, found: Found) ->
     """Return what was found, without support from what is withdrawn; a refutation stays."""
     if found.judgement is None or found.judgement.verdict is not Verdict.SUPPORTED:
         return found
-    below = list(withdrawn_below(state, prediction))
+    below = list(withdrawn_below(state, prediction, found.used))
     return replace(found, judgement=hindered(found.judgement, below)) if below else found
 
 
@@ -325,6 +327,7 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
                 *remarks.of_registration(prediction, state.entry(prediction), experiments),
                 *([SECOND] if prediction.id in state.earlier else []),
                 *([FOLLOWS_DECIDED] if too_late else []),
+                *([CONTRADICTED] if contradicted(state, prediction, found.used) else []),
                 *([RESTS_ON_AMENDED] if rests_on_amended(state, prediction) else []),
             )
         )

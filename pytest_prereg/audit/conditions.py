@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.audit.calibration import uncalibrated
+from pytest_prereg.audit.calibration import calibrators_of, uncalibrated
 from pytest_prereg.audit.dependencies import calibrators, required
 from pytest_prereg.audit.judging import judged
+from pytest_prereg.audit.provenance import declared_in, instruments_in
 from pytest_prereg.audit.standing import standing
 from pytest_prereg.errors import PreregError
 from pytest_prereg.judge.model import Reason, Verdict
@@ -15,10 +16,11 @@ from pytest_prereg.registry.relations import predecessor
 from pytest_prereg.registry.uses import instruments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.deciding import Basis
+    from pytest_prereg.evidence.model import Series
     from pytest_prereg.judge.findings import Doubt
     from pytest_prereg.registry.model import Prediction
 
@@ -80,23 +82,64 @@ def unmet(state: StudyState, prediction: Prediction) -> str | None:
     return None
 
 
-def withdrawn_below(state: StudyState, prediction: Prediction) -> Iterator[Doubt]:
+def withdrawn_below(
+    state: StudyState, prediction: Prediction, used: Iterable[Series] = ()
+) -> Iterator[Doubt]:
     """What a prediction rests on and somebody has withdrawn: it is never supported, but still refuted.
 
     Else who withdraws what a claim requires would be free of its refutation.
+
+    Args:
+        state: The study with its evidence.
+        prediction: One of its predictions.
+        used: The series that it is judged from, whose repeats may name other instruments than its metrics.
     """
     for one in _parts(state, prediction):
         for name in required(state.study, one):
             if state.is_withdrawn(name):
                 yield Reason.REQUIRED, f"requires {quoted(name)}, which is withdrawn"
-        for instrument in instruments_of(one, state.study.experiments):
-            for name in calibrators(state.study, instrument):
+        for instrument, names in _calibrations(state, one, used):
+            for name in names:
                 if state.is_withdrawn(name):
                     what = f"instrument {quoted(instrument)} is calibrated by {quoted(name)}"
                     yield Reason.INSTRUMENT, f"{what}, which is withdrawn"
     for name in prediction.members:
         if state.is_withdrawn(name):
             yield Reason.REQUIRED, f"has {quoted(name)} as a member, which is withdrawn"
+
+
+def contradicted(state: StudyState, prediction: Prediction, used: Iterable[Series]) -> bool:
+    """Whether a later series refutes what calibrates an instrument of a verdict: that stands, and says so."""
+    used = tuple(used)
+    return any(
+        _is_refuted_later(state, name)
+        for one in _parts(state, prediction)
+        for _, names in _calibrations(state, one, used)
+        for name in names
+    )
+
+
+def _is_refuted_later(state: StudyState, name: str) -> bool:
+    if name not in state.study.predictions:
+        return False
+    try:
+        later = state.assess(state.study.predictions[name]).replications
+    except PreregError:
+        return False
+    return any(one.judgement.verdict is Verdict.REFUTED for one in later)
+
+
+def _calibrations(
+    state: StudyState, prediction: Prediction, used: Iterable[Series]
+) -> Iterator[tuple[str, list[str]]]:
+    """Instruments of a prediction, each with the predictions that calibrate it."""
+    for instrument in instruments_of(prediction, state.study.experiments):
+        yield instrument, calibrators(state.study, instrument)
+    for series in used:
+        if series.experiment in prediction.experiments:
+            declared = declared_in(state, prediction, series)
+            for instrument in sorted(instruments_in(state, prediction, series) - declared):
+                yield instrument, calibrators_of(state, prediction, series, instrument) or []
 
 
 def waits(state: StudyState, prediction: Prediction) -> str | None:

@@ -11,6 +11,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from pytest_prereg.registry.instruments import INSTRUMENTS_VERSION
+
 NONE = "none"
 _NVIDIA = Path("/proc/driver/nvidia")
 _CPUS = Path("/sys/devices/system/cpu")
@@ -47,9 +49,13 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Return the versions of Python, of this package and of what measurements commonly run through."""
+    """Return the versions of Python, of this package and of what measurements commonly run through.
+
+    ``instruments`` is that of the package's own: a release that leaves them as they were leaves it as it is.
+    """
     found = ((name, _version(name)) for name in _PACKAGES)
-    return {"python": platform.python_version()} | {name: version for name, version in found if version}
+    own = {"python": platform.python_version(), "instruments": INSTRUMENTS_VERSION}
+    return own | {name: version for name, version in found if version}
 
 
 def describe_load() -> dict[str, float]:

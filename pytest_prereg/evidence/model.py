@@ -71,6 +71,8 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """Digest of the experiment's subject; ``None`` where it declares none, and for an import."""
     data: str | None = None
     """Digest of the experiment's data; ``None`` where it declares none, and for an import."""
+    instruments: dict[str, list[str]] = {}
+    """What the study said of its instruments: names of what calibrates each; none where it is trusted."""
     rates: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     """USD an hour of each arm, as it was when bought; arms that cost nothing are left out."""
     imported: dict[str, Any] | None = None

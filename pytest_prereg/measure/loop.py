@@ -21,6 +21,7 @@ from pytest_prereg.measure.planning import is_look, job_for, schedule, settled_s
 from pytest_prereg.measure.progress import Progress
 from pytest_prereg.measure.source_watch import SourceWatch
 from pytest_prereg.registry.environment_conditions import repeat_outside
+from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND
 from pytest_prereg.registry.rules import rule_broken
 from pytest_prereg.registry.uses import metrics_of
 
@@ -329,8 +330,12 @@ def _used_metrics(study: Study, experiment: Experiment) -> frozenset[str]:
 
 
 def _declared_instruments(experiment: Experiment, result: Result) -> dict[str, str]:
-    recorded = (metric for metric in experiment.metrics.values() if metric.name in result.values)
-    return {metric.name: metric.instrument for metric in recorded if metric.instrument is not None}
+    """Return what took the values by the declaration alone; the package's instruments say it themselves."""
+    declared = {
+        name: metric.instrument for name, metric in experiment.metrics.items() if name in result.values
+    }
+    own = {*INSTRUMENTS, *SELF_BOUND}
+    return {name: taker for name, taker in declared.items() if taker is not None and taker not in own}
 
 
 def _without_unused_vectors(

@@ -16,7 +16,7 @@ from pytest_prereg.measure.instruments.wall_clock import WallClock
 from pytest_prereg.measure.instruments.window import Window
 from pytest_prereg.measure.readings import ReadingError, reading
 from pytest_prereg.registry.durations import seconds_in
-from pytest_prereg.registry.instruments import INSTRUMENTS, in_unit
+from pytest_prereg.registry.instruments import INSTRUMENTS, in_unit, needs_calibration
 from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:
@@ -226,11 +226,26 @@ class Repeat:
         return number
 
     def _append(self, name: str, numbers: list[float], instrument: str | None = None) -> None:
+        self._keep_apart(name, instrument)
         self._numbers.setdefault(name, []).extend(numbers)
         if self._recorded is not None:
             self._recorded()
             self._recorded = None
         self._takers.setdefault(name, set()).add(instrument)
+
+    def _keep_apart(self, name: str, instrument: str | None) -> None:
+        """Refuse what another took than an earlier sample, where one of the two has to be calibrated.
+
+        Evidence names one instrument of a metric: a calibrated one would vouch for what it never read.
+        """
+        others = self._takers.get(name, set()) - {instrument}
+        if (
+            name in self._units
+            and any(map(needs_calibration, filter(None, (*others, instrument))))
+            and others
+        ):
+            several = " and ".join(sorted(each or "by hand" for each in (*others, instrument)))
+            self._refuse(f'metric "{name}" was read in two ways ({several}); give each a metric of its own')
 
     def _instruments(self) -> dict[str, str]:
         """Return the instrument by metric, where one and the same took every sample."""
@@ -243,6 +258,13 @@ class Repeat:
         if second is None:
             self._refuse(f'metric "{name}" is declared in {unit}, which a timer cannot read')
         return 1 / second
+
+    def _check_taker(self, name: str, instrument: str) -> None:
+        if needs_calibration(instrument):
+            advice = (
+                f'with repeat.instrument("{instrument}").window("{name}"); a number of your own: record()'
+            )
+            self._refuse(f'metric "{name}": {instrument} takes its readings itself, {advice}')
 
     def _check_unit(self, name: str, unit: str | None) -> None:
         declared = self._units.get(name)
@@ -262,7 +284,12 @@ class Instrument:
         self.name = name
 
     def record(self, name: str, value: object, *, unit: str | None = None) -> None:
-        """Record a metric that this instrument read; as :meth:`Repeat.record`."""
+        """Record a metric that this instrument read; as :meth:`Repeat.record`.
+
+        Raises:
+            ReadingError: It has to be calibrated, and so takes its readings itself, over its window.
+        """
+        self._repeat._check_taker(name, self.name)  # noqa: SLF001
         self._repeat._take(name, value, self.name, unit)  # noqa: SLF001
 
     def window(self, name: str) -> Window:

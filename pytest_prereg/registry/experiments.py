@@ -10,9 +10,9 @@ from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
-from pytest_prereg.registry.instruments import SELF_BOUND
+from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit
 from pytest_prereg.registry.model import Arm, Experiment, Metric
-from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
+from pytest_prereg.registry.refusals import RefusedError, listed, nearest, quoted, suggestion
 from pytest_prereg.registry.rules import parse_rule
 from pytest_prereg.registry.services import check_service
 from pytest_prereg.registry.structure import label
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.declarations import Declared
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.structure import Complaints
+
+_TABLE = """\
+Name the claims that calibrate it, or say why it may be trusted:
+[instruments.{name}]
+calibrated-by = ["its-bias", "its-spread"]   # or: trusted = "reason"
+"""
 
 
 def build_experiments(
@@ -115,11 +121,30 @@ def _check_metric(keys: Path, name: str, each: Metric, file: PredictionsFile, co
         normal_unit(each.unit)
     except RefusedError as refusal:
         complaints.refuse(here, f"{label(keys)}, metric {quoted(name)}", refusal)
-    instruments = [*(file.instruments or {}), *SELF_BOUND]
-    if each.instrument is not None and each.instrument not in instruments:
-        hint = suggestion(each.instrument, file.instruments or {}, "known")
-        named = f"metric {quoted(name)} names unknown instrument {quoted(each.instrument)}"
-        complaints.add(here, "PR007", f"{label(keys)}: {named}{hint}")
+    if each.instrument is not None:
+        _check_instrument(keys, each, each.instrument, file, complaints)
+
+
+def _check_instrument(
+    keys: Path, each: Metric, instrument: str, file: PredictionsFile, complaints: Complaints
+) -> None:
+    """Whether a metric's instrument is known, may decide, and reads what the metric's unit is one of."""
+    here, own = (*keys, "metrics", each.name), file.instruments or {}
+    whose = f"{label(keys)}: metric {quoted(each.name)}"
+    kind = INSTRUMENTS.get(instrument)
+    if kind is not None and not complaints.told(*here) and in_unit(kind, each.unit) is None:
+        reads = f"{kind.name} reads {READS[kind.unit]} ({quoted(kind.unit)})"
+        advice = f"Declare it in {quoted(kind.unit)}, or name what does read it."
+        complaints.add(here, "PR007", f"{whose} is in {quoted(each.unit)}, and {reads}", advice)
+    if instrument in own or instrument in SELF_BOUND:
+        return
+    if kind is not None:
+        message = f"{whose} is read by {kind.name}, which decides nothing uncalibrated"
+        complaints.add(here, "PR007", message, _TABLE.format(name=kind.name))
+    else:
+        near = nearest(instrument, [*own, *SELF_BOUND, *INSTRUMENTS])
+        hint = suggestion(instrument, [near] if near else own, "known")
+        complaints.add(here, "PR007", f"{whose} names unknown instrument {quoted(instrument)}{hint}")
 
 
 def _refuse_no_metrics(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:

@@ -129,6 +129,9 @@ INSTRUMENTS: Mapping[str, InstrumentKind] = MappingProxyType({kind.name: kind fo
 SELF_BOUND = frozenset({"timer", "bench", *(kind.name for kind in _KINDS if kind.trusted)})
 """Names that need no table in a study: ``timer`` and ``bench`` stand for the clock that they read."""
 
+READS = {"s": "a time", "1": "a share", "byte": "bytes", "J": "energy"}
+"""What a reading is, by the unit of an instrument's own."""
+
 _UNITS = {
     "1": {"1": 1.0, "percent": 100.0, "%": 100.0},
     "byte": {
@@ -139,6 +142,12 @@ _UNITS = {
     "J": {"J": 1.0, "mJ": 1e3, "kJ": 1e-3, "Wh": 1 / 3600, "kWh": 1 / 3.6e6},
 }
 """How many of a unit one of an instrument's own is."""
+
+
+def needs_calibration(name: str) -> bool:
+    """Whether ``name`` is an instrument of the package that may not decide without a table in the study."""
+    kind = INSTRUMENTS.get(name)
+    return kind is not None and kind.trusted is None
 
 
 def in_unit(kind: InstrumentKind, unit: str) -> float | None:

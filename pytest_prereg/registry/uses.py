@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_prereg.registry.model import Experiment, Prediction, Quantity
+    from pytest_prereg.registry.model import Experiment, Prediction, Quantity, Study
 
-__all__ = ["arms_of", "instruments_of", "metrics_of", "named", "quantities_of"]
+__all__ = ["arms_of", "instruments_of", "metrics_of", "named", "quantities_of", "stated_of_instruments"]
 
 
 def quantities_of(prediction: Prediction, experiment: str) -> tuple[Quantity, ...]:
@@ -44,6 +44,11 @@ def instruments_of(prediction: Prediction, experiments: Mapping[str, Experiment]
         for metric in metrics_of(prediction, name)
     )
     return tuple(sorted({name for name in used if name is not None}))
+
+
+def stated_of_instruments(study: Study) -> dict[str, list[str]]:
+    """What a study says of each of its instruments: names that calibrate it, sorted; none if it is trusted."""
+    return {name: sorted({*(table.calibrated_by or ())}) for name, table in study.instruments.items()}
 
 
 def named(name: str, predictions: Mapping[str, Prediction]) -> tuple[str, ...]:

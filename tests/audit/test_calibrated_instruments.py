@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from pytest_prereg.audit.calibration import are_undeclared, uncalibrated
+from pytest_prereg.audit.calibration import uncalibrated
+from pytest_prereg.audit.provenance import are_undeclared
 
 CLOCK = SimpleNamespace(calibrated_by=["true-clock"])
 SUPPORTED = "is supported"
 
 
 def session(experiment: str, *, known: dict[str, str] | None = None, torch: str = "2.6") -> Any:
-    header = SimpleNamespace(known=known or {}, versions={"torch": torch})
+    header = SimpleNamespace(known=known or {}, versions={"torch": torch}, origin="measured")
     name = f"{experiment}/1.jsonl"
     return SimpleNamespace(
         name=name, path=SimpleNamespace(name="1.jsonl"), digest=f"sha256:{experiment}", header=header
@@ -23,7 +24,9 @@ def session(experiment: str, *, known: dict[str, str] | None = None, torch: str 
 
 def series(experiment: str, machine: str | None, instrument: str | None = "clock") -> Any:
     repeat = SimpleNamespace(arm="", machine=machine, instruments={"t": instrument} if instrument else {})
-    return SimpleNamespace(experiment=experiment, number=1, repeats=(repeat,), sessions=("1.jsonl",))
+    return SimpleNamespace(
+        experiment=experiment, number=1, repeats=(repeat,), sessions=("1.jsonl",), origin="measured"
+    )
 
 
 class Bench:
