@@ -233,6 +233,10 @@ class Repeat:
             self._recorded = None
         self._takers.setdefault(name, set()).add(instrument)
 
+    def _name_taker(self, name: str, instrument: str) -> None:
+        """Say what took a diagnostic: evidence then shows that a calibration held that very instrument."""
+        self._takers.setdefault(name, set()).add(instrument)
+
     def _keep_apart(self, name: str, instrument: str | None) -> None:
         """Refuse what another took than an earlier sample, where one of the two has to be calibrated.
 

@@ -128,20 +128,23 @@ def _check_metric(keys: Path, name: str, each: Metric, file: PredictionsFile, co
 def _check_instrument(
     keys: Path, each: Metric, instrument: str, file: PredictionsFile, complaints: Complaints
 ) -> None:
-    """Whether a metric's instrument is known, may decide, and reads what the metric's unit is one of."""
+    """Whether a metric's instrument is known, and may decide.
+
+    One that has to be calibrated fills in its readings itself, so the metric's unit must be one of theirs;
+    what is derived from the readings of another may be in any.
+    """
     here, own = (*keys, "metrics", each.name), file.instruments or {}
     whose = f"{label(keys)}: metric {quoted(each.name)}"
     kind = INSTRUMENTS.get(instrument)
-    if kind is not None and not complaints.told(*here) and in_unit(kind, each.unit) is None:
-        reads = f"{kind.name} reads {READS[kind.unit]} ({quoted(kind.unit)})"
-        advice = f"Declare it in {quoted(kind.unit)}, or name what does read it."
-        complaints.add(here, "PR007", f"{whose} is in {quoted(each.unit)}, and {reads}", advice)
-    if instrument in own or instrument in SELF_BOUND:
-        return
-    if kind is not None:
-        message = f"{whose} is read by {kind.name}, which decides nothing uncalibrated"
-        complaints.add(here, "PR007", message, _TABLE.format(name=kind.name))
-    else:
+    if kind is not None and kind.trusted is None:
+        if not complaints.told(*here) and in_unit(kind, each.unit) is None:
+            reads = f"{kind.name} reads {READS[kind.unit]} ({quoted(kind.unit)})"
+            advice = f"Declare it in {quoted(kind.unit)}, or name what does read it."
+            complaints.add(here, "PR007", f"{whose} is in {quoted(each.unit)}, and {reads}", advice)
+        if kind.name not in own:
+            message = f"{whose} is read by {kind.name}, which decides nothing uncalibrated"
+            complaints.add(here, "PR007", message, _TABLE.format(name=kind.name))
+    elif instrument not in own and instrument not in SELF_BOUND:
         near = nearest(instrument, [*own, *SELF_BOUND, *INSTRUMENTS])
         hint = suggestion(instrument, [near] if near else own, "known")
         complaints.add(here, "PR007", f"{whose} names unknown instrument {quoted(instrument)}{hint}")
