@@ -26,7 +26,13 @@ _MOST_INSTANTS = 200_000
 
 
 class Discipline(StrEnum):
-    """Which of the batches that wait a free resource serves next."""
+    """Which of the batches that wait a free resource serves next.
+
+    No discipline is slower than one batch after another. In order, a shorter stage, a resource more or a
+    higher limit of batches in flight never makes a run longer. With the others each of them can, as what is
+    served sooner may stand in the way of what matters more (Graham 1969, Bounds on multiprocessing timing
+    anomalies).
+    """
 
     FIRST_COME = "first-come"
     """The one that has waited longest; of those that came together, the oldest."""
@@ -39,10 +45,10 @@ class Discipline(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage of a batch: what it is called, how long it takes, and the resource that it occupies meanwhile.
+    """One stage of a batch: its name, its seconds, and the resource that it occupies meanwhile.
 
     Raises:
-        ValueError: ``seconds`` is not a positive finite number.
+        ValueError: The seconds are not a positive finite number.
     """
 
     name: str
@@ -52,8 +58,8 @@ class Stage:
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
             raise ValueError(
-                f"seconds: stage {self.name!r} must take a positive finite time, got {self.seconds}; "
-                "leave out a stage that takes none"
+                f"stage {self.name!r} takes {self.seconds!r} s: give a finite time above 0, and leave out a "
+                "stage that takes none"
             )
 
 
@@ -129,10 +135,12 @@ def schedule(
     Raises:
         ValueError: No stage, no batch, or a limit below 1.
     """
-    line = _Line(stages, _counted("batches", batches), discipline, in_flight)
+    plan = _Plan(stages)
+    _check("to run", batches)
+    line = _Line(plan, discipline, batches=batches, limit=_limit(batches, in_flight))
     while line.advance():
         pass
-    return _summary(line, batches)
+    return _summary(plan, line, batches)
 
 
 def steady_period(
@@ -147,19 +155,21 @@ def steady_period(
         ValueError: No stage, or a limit below 1.
         ArithmeticError: Nothing had repeated after a long time.
     """
-    line = _Line(stages, None, discipline, _counted("in_flight", in_flight))
+    plan = _Plan(stages)
+    _check("in flight", in_flight)
+    line = _Line(plan, discipline, batches=None, limit=in_flight)
     seen: dict[object, tuple[int, int]] = {}
     for _ in range(_MOST_INSTANTS):
         passed = line.passed
         line.advance()
         if line.passed == passed:
             continue
-        state, here = line.state(), (line.now, line.passed)
-        if state in seen:
-            time, batches = seen[state]
-            return line.seconds(Fraction(line.now - time, line.passed - batches))
-        seen[state] = here
-    raise ArithmeticError(f"stages: nothing repeats within {line.passed} batches; run a schedule instead")
+        time, batches = seen.setdefault(line.state(), (line.now, line.passed))
+        if batches < line.passed:
+            return plan.seconds(Fraction(line.now - time, line.passed - batches))
+    raise ArithmeticError(
+        f"nothing repeats within {line.passed} batches: take the period from a schedule instead"
+    )
 
 
 def makespan_bounds(stages: Sequence[Stage], batches: int, *, in_flight: int | None = None) -> Bounds:
@@ -167,22 +177,21 @@ def makespan_bounds(stages: Sequence[Stage], batches: int, *, in_flight: int | N
 
     A resource works off all batches, no sooner than the first has reached it, and the last that it serves
     still has the stages behind it to pass. Of k batches in flight the next can't enter before one has left,
-    so that the j-th leaves at least one whole pass later than the (j - k)-th.
+    so that the j-th to leave does so at least one whole pass later than the (j - k)-th.
 
     Raises:
         ValueError: No stage, no batch, or a limit below 1.
     """
-    line = _Line(stages, _counted("batches", batches), Discipline.FIRST_COME, in_flight)
+    plan = _Plan(stages)
+    _check("to run", batches)
     resources = {
-        resource: line.seconds(
-            sum(line.ticks[: places[0]])
-            + batches * sum(line.ticks[place] for place in places)
-            + sum(line.ticks[places[-1] + 1 :])
+        resource: plan.seconds(
+            sum(plan.ticks[: places[0]]) + batches * plan.work(resource) + sum(plan.ticks[places[-1] + 1 :])
         )
-        for resource, places in line.places.items()
+        for resource, places in plan.places.items()
     }
-    rounds = -(-batches // min(line.limit, batches))
-    return Bounds(resources=resources, in_flight=line.seconds(rounds * sum(line.ticks)))
+    rounds = -(-batches // _limit(batches, in_flight))
+    return Bounds(resources=resources, in_flight=plan.seconds(rounds * plan.passing))
 
 
 def period_bounds(stages: Sequence[Stage], *, in_flight: int | None = None) -> Bounds:
@@ -191,13 +200,13 @@ def period_bounds(stages: Sequence[Stage], *, in_flight: int | None = None) -> B
     Raises:
         ValueError: No stage, or a limit below 1.
     """
-    line = _Line(stages, None, Discipline.FIRST_COME, in_flight)
-    work = {
-        resource: line.seconds(sum(line.ticks[place] for place in places))
-        for resource, places in line.places.items()
-    }
-    limit = 0.0 if in_flight is None else line.seconds(Fraction(sum(line.ticks), in_flight))
-    return Bounds(resources=work, in_flight=limit)
+    plan = _Plan(stages)
+    if in_flight is not None:
+        _check("in flight", in_flight)
+    return Bounds(
+        resources={resource: plan.seconds(plan.work(resource)) for resource in plan.places},
+        in_flight=0.0 if in_flight is None else plan.seconds(Fraction(plan.passing, in_flight)),
+    )
 
 
 def longest_span(stages: Sequence[Stage]) -> float:
@@ -209,30 +218,32 @@ def longest_span(stages: Sequence[Stage]) -> float:
     Raises:
         ValueError: No stage.
     """
-    line = _Line(stages, None, Discipline.IN_ORDER, None)
-    return line.seconds(_longest_span(line))
+    plan = _Plan(stages)
+    return plan.seconds(plan.span)
 
 
 def in_order_makespan(stages: Sequence[Stage], batches: int, *, in_flight: int | None = None) -> float:
-    """The makespan in closed form: one pass, and for every further batch what holds it up most.
+    """Seconds for ``batches`` in closed form: one pass, and for every further batch what holds it up most.
 
     In order a schedule is the longest path through its services (a max-plus system; Baccelli, Cohen, Olsder,
     Quadrat 1992, Synchronization and Linearity, chapter 2). Each batch is held up by a resource for its span,
-    or, as every k-th, for a whole pass by the limit of k in flight. With independent resources this is ``sum
-    + (batches - 1) * longest``, with a single one ``batches * sum``. It holds for :attr:`Discipline.IN_ORDER`
-    always, and for every discipline if each stage has a resource of its own, or all have the same one.
+    or every k-th by the limit of k in flight for a whole pass. With independent resources and no limit this
+    is ``sum + (batches - 1) * longest``, with a single one ``batches * sum``. It holds for
+    :attr:`Discipline.IN_ORDER` always, and for every discipline where each stage has a resource of its own or
+    all have the same one.
 
     Raises:
         ValueError: No stage, no batch, or a limit below 1.
     """
-    line = _Line(stages, _counted("batches", batches), Discipline.IN_ORDER, in_flight)
-    limit, passing, span = min(line.limit, batches), sum(line.ticks), _longest_span(line)
-    rounds, others = divmod(batches - 1, limit)
-    return line.seconds(passing + max((batches - 1) * span, rounds * passing + others * span))
+    plan = _Plan(stages)
+    _check("to run", batches)
+    rounds, others = divmod(batches - 1, _limit(batches, in_flight))
+    held_up = max((batches - 1) * plan.span, rounds * plan.passing + others * plan.span)
+    return plan.seconds(plan.passing + held_up)
 
 
 def in_order_period(stages: Sequence[Stage], *, in_flight: int | None = None) -> float:
-    """Seconds per batch in the long run where :func:`in_order_makespan` holds.
+    """Seconds per batch in the long run, wherever :func:`in_order_makespan` holds.
 
     Raises:
         ValueError: No stage, or a limit below 1.
@@ -240,41 +251,52 @@ def in_order_period(stages: Sequence[Stage], *, in_flight: int | None = None) ->
     return max(longest_span(stages), period_bounds(stages, in_flight=in_flight).in_flight)
 
 
-class _Line:
-    """A pipeline at work: where each batch is, what serves it until when, and who waits where. In ticks."""
+class _Plan:
+    """What a batch passes, in ticks."""
 
-    def __init__(
-        self, stages: Sequence[Stage], batches: int | None, discipline: Discipline, in_flight: int | None
-    ) -> None:
+    def __init__(self, stages: Sequence[Stage]) -> None:
         if not stages:
-            raise ValueError("stages: a pipeline needs at least one")
-        self.stages = tuple(stages)
-        self.limit = _most(batches, in_flight)
-        self.services: list[tuple[int, int, int]] = []
-        """Start, batch and place of the stage, in order of starts."""
-        self.now = 0
-        self.passed = 0
-        """How many batches have passed the last stage."""
+            raise ValueError("a pipeline without stages: give at least one")
         exact = [Fraction(stage.seconds) for stage in stages]
         self._tick = Fraction(1, math.lcm(*(seconds.denominator for seconds in exact)))
+        self.stages = tuple(stages)
         self.ticks = [int(seconds / self._tick) for seconds in exact]
+        self.passing = sum(self.ticks)
         self.places: dict[str, list[int]] = {}
         """By resource, the places of its stages."""
         for place, stage in enumerate(stages):
             self.places.setdefault(stage.resource, []).append(place)
-        self._batches, self._discipline = batches, discipline
-        self._entered = 0
-        self._ends: list[tuple[int, int, int]] = []
-        self._waiting: dict[str, list[tuple[tuple[int, int], int, int]]] = {name: [] for name in self.places}
-        self._free = set(self.places)
-        self._orders = {resource: _order(places) for resource, places in self.places.items()}
-        self._turn = {resource: next(order) for resource, order in self._orders.items()}
-        self._enter()
-        self._serve()
+        self.span = max(sum(self.ticks[places[0] : places[-1] + 1]) for places in self.places.values())
+
+    def work(self, resource: str) -> int:
+        """For how long a batch occupies a resource."""
+        return sum(self.ticks[place] for place in self.places[resource])
 
     def seconds(self, ticks: int | Fraction) -> float:
         """Ticks as seconds."""
         return float(ticks * self._tick)
+
+
+class _Line:
+    """A pipeline at work: where each batch is, what serves it until when, and who waits where."""
+
+    def __init__(self, plan: _Plan, discipline: Discipline, *, batches: int | None, limit: int) -> None:
+        self._plan, self._discipline = plan, discipline
+        self._batches, self._limit = batches, limit
+        self.now = 0
+        self.passed = 0
+        """How many batches have passed the last stage."""
+        self.services: list[tuple[int, int, int]] = []
+        """Start, batch and place of the stage."""
+        self._entered = 0
+        self._ends: list[tuple[int, int, int]] = []
+        self._waiting: dict[str, list[tuple[int, int, int]]] = {resource: [] for resource in plan.places}
+        """By resource, a heap of what comes first, batch and place."""
+        self._free = set(plan.places)
+        self._orders = {resource: _order(places) for resource, places in plan.places.items()}
+        self._turns = {resource: next(order) for resource, order in self._orders.items()}
+        """By resource, the batch and place that it serves next in order."""
+        self._go_on()
 
     def advance(self) -> bool:
         """Go on to the next end of a service and to all that follows from it; false if there is none."""
@@ -283,49 +305,55 @@ class _Line:
         self.now = self._ends[0][0]
         while self._ends and self._ends[0][0] == self.now:
             _, batch, place = heapq.heappop(self._ends)
-            self._free.add(self.stages[place].resource)
-            if place + 1 < len(self.stages):
+            self._free.add(self._plan.stages[place].resource)
+            if place + 1 < len(self._plan.stages):
                 self._wait(batch, place + 1)
             else:
                 self.passed += 1
-        self._enter()
-        self._serve()
+        self._go_on()
         return True
 
     def state(self) -> tuple[object, ...]:
-        """All that the rest of an endless run depends on, whenever it is."""
-        served = sorted((batch - self._entered, place, end - self.now) for end, batch, place in self._ends)
-        waiting = [
-            [(batch - self._entered, place) for _, batch, place in sorted(line)]
-            for line in self._waiting.values()
-        ]
-        turns = [(batch - self._entered, place) for batch, place in self._turn.values()]
-        in_turn = turns if self._discipline is Discipline.IN_ORDER else []
-        return (tuple(served), tuple(map(tuple, waiting)), tuple(in_turn))
+        """All that the rest of an endless run depends on, counted from now and from the next batch to enter.
 
-    def _enter(self) -> None:
-        while self._entered - self.passed < self.limit and self._entered != self._batches:
+        Of those that wait only their order counts: whoever comes later stands behind them, however long they
+        have waited.
+        """
+        served = sorted((batch - self._entered, place, end - self.now) for end, batch, place in self._ends)
+        waiting = (
+            (batch - self._entered, place)
+            for line in self._waiting.values()
+            for _, batch, place in sorted(line)
+        )
+        turns = ((batch - self._entered, place) for batch, place in self._turns.values())
+        return (tuple(served), tuple(waiting), tuple(turns) if self._in_order else ())
+
+    @property
+    def _in_order(self) -> bool:
+        return self._discipline is Discipline.IN_ORDER
+
+    def _go_on(self) -> None:
+        """Let in what may enter, and let every free resource serve what may come next."""
+        while self._entered - self.passed < self._limit and self._entered != self._batches:
             self._wait(self._entered, 0)
             self._entered += 1
-
-    def _wait(self, batch: int, place: int) -> None:
-        since = self.now if self._discipline is Discipline.FIRST_COME else 0
-        heapq.heappush(self._waiting[self.stages[place].resource], ((since, batch), batch, place))
-
-    def _serve(self) -> None:
         for resource, line in self._waiting.items():
-            if resource in self._free and line and self._may_serve(resource, line[0][1:]):
+            if resource in self._free and line and self._may_serve(resource, line[0]):
                 _, batch, place = heapq.heappop(line)
                 self._free.remove(resource)
                 self.services.append((self.now, batch, place))
-                heapq.heappush(self._ends, (self.now + self.ticks[place], batch, place))
+                heapq.heappush(self._ends, (self.now + self._plan.ticks[place], batch, place))
 
-    def _may_serve(self, resource: str, first: tuple[int, int]) -> bool:
-        if self._discipline is not Discipline.IN_ORDER:
+    def _wait(self, batch: int, place: int) -> None:
+        since = self.now if self._discipline is Discipline.FIRST_COME else 0
+        heapq.heappush(self._waiting[self._plan.stages[place].resource], (since, batch, place))
+
+    def _may_serve(self, resource: str, first: tuple[int, int, int]) -> bool:
+        if not self._in_order:
             return True
-        if first != self._turn[resource]:
+        if first[1:] != self._turns[resource]:
             return False
-        self._turn[resource] = next(self._orders[resource])
+        self._turns[resource] = next(self._orders[resource])
         return True
 
 
@@ -334,46 +362,42 @@ def _order(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     return ((batch, place) for batch in count() for place in places)
 
 
-def _counted(name: str, number: int) -> int:
-    if number < 1:
-        raise ValueError(f"{name}: at least 1, got {number}")
-    return number
+def _limit(batches: int, in_flight: int | None) -> int:
+    if in_flight is None:
+        return batches
+    _check("in flight", in_flight)
+    return min(in_flight, batches)
 
 
-def _most(batches: int | None, in_flight: int | None) -> int:
-    """How many batches may be in flight; an endless run without a limit is never advanced."""
-    return (batches or 1) if in_flight is None else _counted("in_flight", in_flight)
+def _check(what: str, batches: int) -> None:
+    if batches < 1:
+        raise ValueError(f"{batches!r} batches {what}: give at least 1")
 
 
-def _longest_span(line: _Line) -> int:
-    return max(sum(line.ticks[places[0] : places[-1] + 1]) for places in line.places.values())
-
-
-def _summary(line: _Line, batches: int) -> Schedule:
+def _summary(plan: _Plan, line: _Line, batches: int) -> Schedule:
     made = sorted(line.services)
-    work = {resource: sum(line.ticks[place] for place in places) for resource, places in line.places.items()}
+    work = {resource: batches * plan.work(resource) for resource in plan.places}
     bottleneck = max(work, key=lambda resource: work[resource])
-    there = [
-        (start, start + line.ticks[place]) for start, _, place in made if place in line.places[bottleneck]
-    ]
+    there = [service for service in made if service[2] in plan.places[bottleneck]]
+    first, last = there[0][0], there[-1][0] + plan.ticks[there[-1][2]]
     return Schedule(
-        services=tuple(_served(line, *service) for service in made),
-        makespan=line.seconds(line.now),
-        synchronous=line.seconds(batches * sum(line.ticks)),
-        busy={resource: line.seconds(batches * ticks) for resource, ticks in work.items()},
-        idle={resource: line.seconds(line.now - batches * ticks) for resource, ticks in work.items()},
+        services=tuple(_served(plan, *service) for service in made),
+        makespan=plan.seconds(line.now),
+        synchronous=plan.seconds(batches * plan.passing),
+        busy={resource: plan.seconds(ticks) for resource, ticks in work.items()},
+        idle={resource: plan.seconds(line.now - ticks) for resource, ticks in work.items()},
         bottleneck=bottleneck,
-        fill=line.seconds(there[0][0]),
-        drain=line.seconds(line.now - there[-1][1]),
+        fill=plan.seconds(first),
+        drain=plan.seconds(line.now - last),
     )
 
 
-def _served(line: _Line, start: int, batch: int, place: int) -> Service:
-    stage = line.stages[place]
+def _served(plan: _Plan, start: int, batch: int, place: int) -> Service:
+    stage = plan.stages[place]
     return Service(
         batch=batch,
         stage=stage.name,
         resource=stage.resource,
-        start=line.seconds(start),
-        end=line.seconds(start + line.ticks[place]),
+        start=plan.seconds(start),
+        end=plan.seconds(start + plan.ticks[place]),
     )
