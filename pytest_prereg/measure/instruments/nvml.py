@@ -27,7 +27,9 @@ LONGEST_SAMPLE = 1.0
 SHORTEST_SAMPLE = 1 / 6
 """Seconds over which the driver takes a utilisation rate (``nvmlUtilization_t``)."""
 
-SHORTEST_POLLED = 2.0
+OLDEST_NEWS = 2 * LONGEST_SAMPLE
+"""Seconds by which a rate may lag: the last whole sample ended up to one ago, and began one earlier."""
+SHORTEST_POLLED = 3.0
 """Seconds of the shortest window in which utilisation is polled."""
 MOST_UNSEEN = 0.1
 """The share of the window that polls may have missed, being further apart than the shortest sample."""
@@ -106,9 +108,9 @@ class _Polled:
 class Utilisation(_Polled):
     """Share of the window in which the GPU ran kernels, as the driver's utilisation rate tells it.
 
-    Reads of the first second don't count: they may tell of what ran before the window. Each other one stands
-    for the time since the one before it. Unreadable in a window shorter than 2 s, and where the body kept the
-    thread that polls from running.
+    Reads of the first two seconds don't count: they may tell of what ran before the window. Each other one
+    stands for the time since the one before it. Unreadable in a window shorter than 3 s, and where the body
+    kept the thread that polls from running.
     """
 
     pause = 0.05
@@ -121,7 +123,7 @@ class Utilisation(_Polled):
         """
         reads = self._poller.reads()
         self._seconds(SHORTEST_POLLED)
-        since = self._began + LONGEST_SAMPLE
+        since = self._began + OLDEST_NEWS
         counted = [
             (after.at - max(before.at, since), after.what)
             for before, after in pairwise(reads)
