@@ -46,8 +46,9 @@ _KINDS = (
     InstrumentKind(
         name="cuda-events",
         unit="s",
-        reads="the device's own time between two events on the current stream",
-        bias="events are half a microsecond apart at best; what other streams do is not seen",
+        reads="the device's own time between two events on the stream that is current when the window begins",
+        bias="as wall-clock, includes the synchronisation, since the second event follows it; what other "
+        "devices do is not seen",
         trusted="the device's own clock",
     ),
     InstrumentKind(
@@ -97,7 +98,8 @@ _KINDS = (
         name="cuda-memory",
         unit="byte",
         reads="the highest number of bytes that torch's allocator held in tensors over the window",
-        bias="neither the CUDA context nor what others allocate is in it",
+        bias="neither the CUDA context nor what is allocated past torch is in it, nor other devices; what "
+        "the driver gave to all is told beside it, and a body that resets the peak itself has no reading",
         through="torch",
         trusted="the allocator's own account, of every allocation",
     ),
@@ -105,14 +107,18 @@ _KINDS = (
         name="process-memory",
         unit="byte",
         reads="the highest resident set of this process over the window (VmHWM)",
-        bias="high: pages that it shares with the process that it was forked from are in it",
+        bias="high: pages that it shares with the process that it was forked from are in it, which the "
+        "growth told beside it leaves out; low: the kernel counts 128 KiB and more a core before it adds them "
+        "up; huge pages and other processes of the repeat are told apart, files that are not mapped are not "
+        "seen",
         trusted="the kernel's own account, of every page",
     ),
     InstrumentKind(
         name="host-load",
         unit="1",
         reads="the share of the machine's CPU time over the window that was not this repeat's",
-        bias="the kernel counts in ticks of 1/100 s; what a hypervisor takes shows as stolen, where it shows",
+        bias="the kernel counts in ticks of 1/100 s, and samples, so that a load that keeps step with it is "
+        "misread; what a hypervisor takes is in it, where it shows; a load on few of many cores reads low",
     ),
     InstrumentKind(
         name="square-wave",

@@ -9,11 +9,16 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.002
 
+_adopters: list[int] = []
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,6 +36,16 @@ def fork() -> int:
 def become_subreaper() -> None:
     """Adopt every descendant whose own parent dies, whatever session it moved to."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _adopters[:] = [os.getpid()]
+
+
+def adopter() -> int:
+    """Return who adopts what this process leaves behind: below it is all that belongs to a repeat.
+
+    It is the process itself, or the one that it was forked from, whichever called :func:`become_subreaper`
+    last. Where neither did, orphans are lost to this process, and it is its own pid.
+    """
+    return _adopters[0] if _adopters else os.getpid()
 
 
 def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
@@ -77,20 +92,40 @@ def descendants(root: int) -> list[int]:
 
     Read from ``/proc/*/stat``: the ``children`` files exist only on kernels built with them.
     """
+    return _below(root, _living_parent)
+
+
+def family(root: int) -> list[int]:
+    """Return ``root`` and the pids of all its descendants, those that ended and were not waited for, too."""
+    return [root, *_below(root, _parent)]
+
+
+def stat_of(pid: int) -> list[bytes] | None:
+    """Return the fields of ``/proc/PID/stat`` from the state on (the third of proc(5)); ``None`` if gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def _below(root: int, parent_of: Callable[[int], int | None]) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (parent := _parent(entry)) is not None:
-            children.setdefault(parent, []).append(int(entry.name))
+        if entry.name.isdigit() and (parent := parent_of(pid := int(entry.name))) is not None:
+            children.setdefault(parent, []).append(pid)
     found = list(children.get(root, ()))
     for pid in found:
         found.extend(children.get(pid, ()))
     return found
 
 
-def _parent(entry: Path) -> int | None:
+def _parent(pid: int) -> int | None:
+    """Return the parent's pid, or ``None`` if the process is gone."""
+    fields = stat_of(pid)
+    return int(fields[1]) if fields else None
+
+
+def _living_parent(pid: int) -> int | None:
     """Return the parent's pid, or ``None`` if the process has ended; a zombie has."""
-    try:
-        state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
-    except (OSError, ValueError):
-        return None
-    return None if state in {b"Z", b"X"} else int(parent)
+    fields = stat_of(pid)
+    return None if fields is None or fields[0] in {b"Z", b"X"} else int(fields[1])
