@@ -108,9 +108,9 @@ _KINDS = (
         unit="byte",
         reads="the highest resident set of this process over the window (VmHWM)",
         bias="high: pages that it shares with the process that it was forked from are in it, which the "
-        "growth told beside it leaves out; low: the kernel counts 128 KiB and more a core before it adds them "
-        "up; huge pages and other processes of the repeat are told apart, files that are not mapped are not "
-        "seen",
+        "growth told beside it leaves out; low: the kernel counts 128 KiB and more a core before it adds "
+        "them up; huge pages and other processes of the repeat are told apart, files that are not mapped "
+        "are not seen",
         trusted="the kernel's own account, of every page",
     ),
     InstrumentKind(

@@ -196,7 +196,7 @@ def test_a_machine_that_was_busy_for_less_time_than_the_repeat_is_unreadable(cou
         counters(user=0, idle=100)
 
     with pytest.raises(
-        UnreadableError, match=r"this repeat had 0\.\d+, and the machine 0\.00 .* leaves others -"
+        UnreadableError, match=r"this repeat had 0\.\d+ s of CPU time, the machine 0\.00 s .* leaves others -"
     ):
         read_load(body)
 
