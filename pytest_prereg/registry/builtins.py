@@ -14,9 +14,15 @@ from pytest_prereg.registry.declarations import PACKAGE, Declared, Module, read_
 from pytest_prereg.registry.imports import Imported, Scope, imported_names, resolve
 from pytest_prereg.registry.trees import parse
 
+_CALIBRATION = f"{PACKAGE}.measure.workloads.calibration"
 MODULES = {
     "grpo_step": f"{PACKAGE}.measure.workloads.grpo",
     "reward_barrier": f"{PACKAGE}.measure.workloads.barrier",
+    "square_wave": f"{_CALIBRATION}.duty",
+    "trailing_wait": f"{_CALIBRATION}.duty",
+    "known_memory": f"{_CALIBRATION}.memory",
+    "known_host_load": f"{_CALIBRATION}.host_load",
+    "known_pause": f"{_CALIBRATION}.pause",
 }
 """The module of each built-in experiment."""
 

@@ -195,8 +195,8 @@ def _refuse_unsynchronised(device: Device, launched: int, busy: float) -> None:
     kernel = device.kernel_seconds
     if launched * kernel > busy:
         raise StimulusError(
-            f"{launched} kernels of at least {kernel * 1e3:.3g} ms take {launched * kernel:.3g} s, and were said "
-            f"to have ended in {busy:.3g} s: launching did not wait for them; {_ADVICE}"
+            f"{launched} kernels of at least {kernel * 1e3:.3g} ms take {launched * kernel:.3g} s, and were "
+            f"said to have ended in {busy:.3g} s: launching did not wait for them; {_ADVICE}"
         )
 
 

@@ -10,6 +10,8 @@ import math
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.measure.instruments.reading import UnreadableError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -129,23 +131,24 @@ class CudaDevice:
         return self._shortest
 
 
-def cuda_is_there() -> bool:
-    """Whether a wave can be driven on a CUDA device here; asks without initialising one."""
-    import torch  # noqa: PLC0415  # an extra, and heavy
-
-    return bool(torch.cuda.is_available())
-
-
 def device_for(instrument: str, kernel: float) -> Device:
     """Return the device that an instrument watches, with kernels of about ``kernel`` seconds.
 
+    Operators are the CPU's; whatever else reads a share watches the current CUDA device.
+
     Raises:
         ValueError: A length that is none.
+        UnreadableError: There is no CUDA device, and the instrument watches one.
     """
+    import torch  # noqa: PLC0415  # an extra, and heavy
+
     if not 0 < kernel < math.inf:
         raise ValueError(f"kernel: {kernel:g} is no number of seconds above 0")
-    on_cpu = instrument == "operator-intervals" or not cuda_is_there()
-    return CpuDevice(kernel) if on_cpu else CudaDevice(kernel)
+    if instrument == "operator-intervals":
+        return CpuDevice(kernel)
+    if not torch.cuda.is_available():
+        raise UnreadableError("it watches a CUDA device, and there is none to drive")
+    return CudaDevice(kernel)
 
 
 def _work_for(kernel: float, time_of: Callable[[float], float]) -> float:

@@ -1,0 +1,120 @@
+"""The built-ins ``square_wave`` and ``trailing_wait``: a known share of the time in which a device is busy.
+
+The wave knows its own duty from the host's clock, and refuses a device that it did not wait for; so an
+instrument that reads such a share is held against it, not against a duty that was merely asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.measure.experiment import experiment
+from pytest_prereg.measure.instruments import square_wave as wave
+from pytest_prereg.measure.instruments.reading import UnreadableError
+from pytest_prereg.measure.instruments.wave_devices import device_for
+from pytest_prereg.measure.workloads.calibration.reading import calibrating, detail, read_during
+
+if TYPE_CHECKING:
+    from pytest_prereg.measure.instruments.reading import Reading
+    from pytest_prereg.measure.repeat import Repeat
+
+WORKLOAD_VERSION = "1"
+
+INTERVALS = ("kernel-intervals", "operator-intervals")
+SHARES = (*INTERVALS, "nvml-utilisation", "nvml-samples")
+LOST_IN = 1000
+"""One launch in as many may be without its kernel; a profiler that loses more has not seen what ran."""
+
+
+@experiment(
+    metrics={
+        "duty": {"unit": "1", "instrument": "square-wave"},
+        "read": {"unit": "1", "instrument": "square-wave"},
+        "error": {"unit": "1", "instrument": "square-wave"},
+        "half_width": {"unit": "1", "instrument": "square-wave"},
+        "kernel": {"unit": "s", "instrument": "square-wave"},
+        "launched": {"unit": "kernel", "exact": True},
+        "lost": {"unit": "kernel", "exact": True},
+    },
+    preload=["torch"],
+)
+def square_wave(
+    repeat: Repeat,
+    *,
+    instrument: str = "kernel-intervals",
+    duty: float = 0.5,
+    period: float = 0.1,
+    seconds: float = 5.0,
+    kernel: float = 5e-4,
+) -> None:
+    """Drive a device for ``duty`` of each ``period``, in kernels of about ``kernel`` seconds, and read it.
+
+    ``duty`` is what the wave measured of itself and ``half_width`` half of its interval at 95 %, ``read``
+    what the instrument made of it, ``error`` the second less the first: its mean over repeats is the
+    instrument's bias, its standard deviation the spread. ``kernel`` is the shortest kernel. ``lost`` counts
+    launches whose kernel the instrument did not see; 0 where it counts none.
+    """
+    with calibrating(repeat, instrument, SHARES):
+        device = device_for(instrument, kernel)
+        reading, driven = read_during(
+            repeat, instrument, lambda: wave.drive(device, duty=duty, period=period, seconds=seconds)
+        )
+        taken = repeat.instrument(wave.NAME)
+        taken.record("duty", driven.duty)
+        taken.record("read", reading.value)
+        taken.record("error", reading.value - driven.duty)
+        taken.record("half_width", driven.half_width)
+        taken.record("kernel", driven.kernel_seconds)
+        repeat.record("launched", driven.launched)
+        repeat.record("lost", _lost(reading, driven.launched))
+        repeat.record("periods", driven.periods)
+
+
+@experiment(
+    metrics={
+        "busy": {"unit": "1", "instrument": "square-wave"},
+        "read": {"unit": "1", "instrument": "square-wave"},
+        "error": {"unit": "1", "instrument": "square-wave"},
+        "first_to_last": {"unit": "1", "instrument": "square-wave"},
+    },
+    preload=["torch"],
+)
+def trailing_wait(
+    repeat: Repeat,
+    *,
+    instrument: str = "kernel-intervals",
+    busy: float = 0.3,
+    seconds: float = 2.0,
+    kernel: float = 5e-4,
+) -> None:
+    """Keep a device busy for a share of the time, then let it wait to the end, as a step does for its reward.
+
+    ``busy`` is the share by the host's clock, ``read`` what the instrument made of it, ``error`` the second
+    less the first. ``first_to_last`` is what the same kernels come to in a window from the first to the last
+    of them, which no wait before or after can be seen in.
+    """
+    with calibrating(repeat, instrument, INTERVALS):
+        device = device_for(instrument, kernel)
+        reading, pulse = read_during(
+            repeat, instrument, lambda: wave.drive_once(device, duty=busy, seconds=seconds)
+        )
+        _lost(reading, pulse.launched)
+        share = pulse.busy / pulse.seconds
+        taken = repeat.instrument(wave.NAME)
+        taken.record("busy", share)
+        taken.record("read", reading.value)
+        taken.record("error", reading.value - share)
+        taken.record("first_to_last", detail(reading, "first_to_last"))
+
+
+def _lost(reading: Reading, launched: int) -> int:
+    """How many launches the instrument saw no kernel of; 0 where it counts none.
+
+    Raises:
+        UnreadableError: It is more than one in a thousand.
+    """
+    seen = reading.details.get("kernels")
+    lost = 0 if seen is None else launched - int(seen)
+    if lost * LOST_IN > launched:
+        raise UnreadableError(f"of {launched} kernels that were launched it saw {seen}")
+    return lost
