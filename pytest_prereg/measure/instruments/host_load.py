@@ -78,8 +78,8 @@ class HostLoad:
         noise = _noise(begin, end) / capacity
         if not -noise <= raw <= 1 + noise:
             raise UnreadableError(
-                f"this repeat had {own:.2f} s of CPU time, the machine {others + own:.2f} s and {stolen:.2f} s "
-                f"stolen, of {capacity:.2f} s: that leaves others {raw:.3f}, and ticks explain {noise:.3f}"
+                f"this repeat had {own:.2f} s of CPU time, the machine {others + own:.2f} s and {stolen:.2f} "
+                f"s stolen, of {capacity:.2f} s: that leaves others {raw:.3f}, and ticks explain {noise:.3f}"
             )
         spent = {"own": own, "others": others, "stolen": stolen}
         details = {"raw": raw, "noise": noise, **spent, **self._details(begin, end)}
