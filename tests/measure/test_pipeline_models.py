@@ -237,6 +237,13 @@ def test_the_period_in_order_has_a_closed_form(stages, in_flight):
     assert period == pytest.approx(in_order_period(stages, in_flight=in_flight), rel=1e-12)
 
 
+def test_a_period_that_does_not_settle_is_an_error_and_no_guess():
+    stages = line([10.1, 50.9, 2.0, 50.1, 55.4001], "bbcac")
+    with pytest.raises(ArithmeticError, match="nothing repeats within .* take the period from a schedule"):
+        steady_period(stages, in_flight=4)
+    assert steady_period(stages, in_flight=4, discipline=Discipline.IN_ORDER) == 107.5001
+
+
 @given(lines, batch_counts, limits, st.data())
 @few
 def test_in_order_a_resource_more_a_shorter_stage_and_a_higher_limit_never_hurt(
