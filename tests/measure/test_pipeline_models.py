@@ -239,7 +239,7 @@ def test_the_period_in_order_has_a_closed_form(stages, in_flight):
 
 def test_a_period_that_does_not_settle_is_an_error_and_no_guess():
     stages = line([10.1, 50.9, 2.0, 50.1, 55.4001], "bbcac")
-    with pytest.raises(ArithmeticError, match="nothing repeats within .* take the period from a schedule"):
+    with pytest.raises(ArithmeticError, match=r"nothing repeats within .* take the period from a schedule"):
         steady_period(stages, in_flight=4)
     assert steady_period(stages, in_flight=4, discipline=Discipline.IN_ORDER) == 107.5001
 
