@@ -1,4 +1,4 @@
-"""Tables that follow from the code: the keys of a prediction file, and the options of ``pytest --prereg``.
+"""Tables that follow from the code: keys of a prediction file, options of ``pytest --prereg``, instruments.
 
 ``python docs/reference.py`` writes them to ``docs/tables/`` again.
 """
@@ -14,6 +14,7 @@ from pytest_prereg import plugin
 from pytest_prereg.registry import supported, tables
 from pytest_prereg.registry.arms import RESERVED_IN_ARMS
 from pytest_prereg.registry.expectations import keys_of, wanted
+from pytest_prereg.registry.instruments import INSTRUMENTS
 from pytest_prereg.registry.schema import DESCRIPTIONS
 
 if TYPE_CHECKING:
@@ -201,7 +202,21 @@ def options() -> str:
     return "\n".join(("| option | effect |", "|---|---|", *found.rows, ""))
 
 
-WRITERS = {"keys.md": keys, "options.md": options}
+UNITS = {"s": "second", "1": "share of the window", "byte": "byte", "J": "joule"}
+"""What a unit of an instrument is called."""
+
+
+def instruments() -> str:
+    """Every instrument of the package, and why it may decide as it is, if it may."""
+    rows = ["| instrument | unit | what it reads | known bias | may decide |", "|---|---|---|---|---|"]
+    for kind in INSTRUMENTS.values():
+        decides = f"as it is: {kind.trusted}" if kind.trusted else "once the study calibrates or trusts it"
+        cells = (f"`{kind.name}`", UNITS[kind.unit], kind.reads, kind.bias, decides)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join((*rows, ""))
+
+
+WRITERS = {"keys.md": keys, "options.md": options, "instruments.md": instruments}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pytest
 from pytest_prereg.cli import main
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.model import Reason
+from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.expectations import keys_of
 from pytest_prereg.registry.starter import starter_files
 
@@ -99,6 +100,18 @@ def test_the_study_in_the_quickstart_can_be_registered(tmp_path: Path):
     assert "registered  order-helps" in done.stdout
 
 
+def test_the_study_that_checks_its_instrument_can_be_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "instruments.md"))))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("registered  ") == 3
+
+
+def test_every_experiment_that_calibrates_is_explained():
+    rows = [line for line in read(DOCS / "instruments.md").splitlines() if line.startswith("| `")]
+    explained = {row.split("`")[1] for row in rows}
+    assert explained == {name for name, module in MODULES.items() if ".calibration." in module}
+
+
 CALIBRATION = sorted((DOCS / "tables").glob("calibration-*.md"))
 
 
@@ -126,7 +139,7 @@ def test_a_cell_of_the_calibration_is_what_the_benchmark_prints(
     assert row[rows[0].index(f"n = {n}")] == tables.pair(found.tally.wrong)
 
 
-@pytest.mark.parametrize("table", ["keys", "options"])
+@pytest.mark.parametrize("table", ["keys", "options", "instruments"])
 def test_a_table_of_the_reference_is_current(table: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(DOCS))
     reference = importlib.import_module("reference")
