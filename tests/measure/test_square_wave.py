@@ -9,7 +9,7 @@ import time
 import pytest
 from thread_devices import ThreadDevice, Unsynchronised
 
-from pytest_prereg.measure.instruments import square_wave
+from pytest_prereg.measure.instruments import square_wave, wave_devices
 from pytest_prereg.measure.instruments.square_wave import Pulse, StimulusError, drive, drive_once
 
 TWO_SIDED_95_AT_4_DF = 2.776445  # Fisher and Yates, Statistical Tables, table III
@@ -150,3 +150,63 @@ def test_a_wave_that_can_not_be_driven_is_refused_before_it_starts(asked: dict, 
     with pytest.raises(ValueError, match=told):
         drive(device, **{"duty": 0.3, "period": 0.1, "seconds": 1.0, **asked})
     assert device.ran == []
+
+
+def test_the_work_of_a_kernel_is_found_by_trying():
+    """A launch takes 10 us, and every million multiplications 50 us more."""
+    tried = []
+
+    def seconds(work: float) -> float:
+        tried.append(work)
+        return 1e-5 + work * 5e-11
+
+    work = wave_devices._work_for(1e-3, seconds)
+    assert seconds(work) == pytest.approx(1e-3, rel=0.05)
+    assert len(tried) <= 7
+
+
+def test_a_kernel_shorter_than_its_launch_is_as_short_as_can_be():
+    assert wave_devices._work_for(1e-6, lambda work: 1e-5 + work * 5e-11) < 1e4
+
+
+@pytest.mark.torch
+def test_a_longer_kernel_multiplies_larger_matrices():
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    short, long = wave_devices.CpuDevice(2e-5), wave_devices.CpuDevice(5e-3)
+    torch.set_num_threads(threads)
+    assert short._left.shape[0] < long._left.shape[0]
+
+
+@pytest.mark.parametrize("kernel", [0.0, -1.0, math.inf, math.nan])
+def test_a_kernel_has_to_take_some_time(kernel: float):
+    with pytest.raises(ValueError, match="is no number of seconds above 0"):
+        wave_devices.device_for("operator-intervals", kernel)
+
+
+@pytest.mark.gpu
+class TestOnCuda:
+    """A stream that really is asynchronous."""
+
+    @pytest.fixture
+    def device(self):
+        if not pytest.importorskip("torch").cuda.is_available():
+            pytest.skip("needs a CUDA device")
+        return wave_devices.CudaDevice(1e-3)
+
+    def test_a_launch_does_not_wait(self, device):
+        for _ in range(200):
+            device.launch()
+        assert not device.is_idle()
+        device.synchronise()
+        assert device.is_idle()
+
+    def test_a_wave_measures_itself(self, device):
+        wave = drive(device, duty=0.3, period=0.05, seconds=0.5)
+        assert wave.duty == pytest.approx(0.3, abs=0.1)
+        assert 0 < wave.launched * wave.kernel_seconds < sum(off - on for on, off in wave.on)
+
+    def test_an_unsynchronised_stream_is_refused(self, device, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(device, "synchronise", lambda: None)
+        with pytest.raises(StimulusError, match="the device has work left"):
+            drive(device, duty=0.3, period=0.1, seconds=1)

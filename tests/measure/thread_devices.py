@@ -64,7 +64,7 @@ class Unsynchronised(ThreadDevice):
 
     def launch(self) -> None:
         super().launch()
-        time.sleep(1e-4)  # or the queue grows by a million kernels a second
+        time.sleep(4e-4)  # or the queue grows by a million kernels a second
 
     def synchronise(self) -> None:
         pass

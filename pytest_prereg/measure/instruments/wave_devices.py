@@ -140,10 +140,11 @@ def device_for(instrument: str, kernel: float) -> Device:
         ValueError: A length that is none.
         UnreadableError: There is no CUDA device, and the instrument watches one.
     """
-    import torch  # noqa: PLC0415  # an extra, and heavy
-
     if not 0 < kernel < math.inf:
         raise ValueError(f"kernel: {kernel:g} is no number of seconds above 0")
+
+    import torch  # noqa: PLC0415  # an extra, and heavy
+
     if instrument == "operator-intervals":
         return CpuDevice(kernel)
     if not torch.cuda.is_available():
