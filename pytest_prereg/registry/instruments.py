@@ -71,22 +71,25 @@ _KINDS = (
     InstrumentKind(
         name="nvml-utilisation",
         unit="1",
-        reads="the driver's utilisation rate, polled over the window",
+        reads="the driver's utilisation rate, polled over the window, its first two seconds left out",
         bias="the share of the driver's own sample period, 1/6 s to 1 s, in which one or more kernels ran; "
-        "swings by tens of points where the load changes as fast as that",
+        "swings by tens of points where the load changes as fast as that, and lags by up to two seconds; the "
+        "kernels of all processes on the GPU are in it",
     ),
     InstrumentKind(
         name="nvml-samples",
         unit="1",
         reads="the driver's buffered samples of utilisation whose time stamps fall into the window",
-        bias="as nvml-utilisation; not supported in many containers, where it is unreadable and never 0",
+        bias="as nvml-utilisation, without the lag; unreadable in many containers, which don't support it, "
+        "and on a GPU that takes no samples while it idles",
     ),
     InstrumentKind(
         name="nvml-energy",
         unit="J",
         reads="the driver's energy counter of the GPU, over the window",
         bias="on A100 and H100 power is sampled for a quarter of the time (arXiv 2312.02741), so bursts that "
-        "keep step with it are misread; the counter moves in steps of up to 0.1 s",
+        "keep step with it are misread; the counter moves in steps of up to 0.1 s; all that runs on the GPU "
+        "is in it",
     ),
     InstrumentKind(
         name="rapl-energy",

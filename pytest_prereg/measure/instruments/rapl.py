@@ -120,7 +120,7 @@ def _joules(package: Package, reads: list[Read[dict[str, int]]]) -> float:
     moved = sum(_moved(package, before, after) for before, after in pairwise(reads))
     if moved == 0:
         raise UnreadableError(f'the counter of "{package.name}" stood still over the window')
-    return moved * 1e-6
+    return moved / 1e6
 
 
 def _moved(package: Package, before: Read[dict[str, int]], after: Read[dict[str, int]]) -> int:
@@ -133,7 +133,7 @@ def _moved(package: Package, before: Read[dict[str, int]], after: Read[dict[str,
     if most > package.wraps_at:
         raise UnreadableError(
             f'{seconds:.3g} s passed between two reads of "{package.name}", in which it may have started '
-            f"again more than once: it does so at {package.wraps_at * 1e-6:g} J"
+            f"again more than once: it does so at {package.wraps_at / 1e6:g} J"
         )
     first, second = before.what[package.name], after.what[package.name]
     moved = second - first if second >= first else second - first + package.wraps_at
