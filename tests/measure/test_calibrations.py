@@ -112,15 +112,23 @@ def test_a_clock_is_not_held_against_itself():
         known_pause(Repeat(metrics=known_pause.metrics), against="wall-clock")
 
 
-@pytest.mark.parametrize(("seen", "lost"), [(4000, 0), (3996, 4), (None, 0)])
-def test_kernels_that_were_not_seen_are_counted(seen: int | None, lost: int):
-    details = {} if seen is None else {"kernels": seen}
+@pytest.mark.parametrize(
+    ("details", "lost"),
+    [
+        ({"kernels": 4000, "lost": 0}, 0),
+        ({"kernels": 3996}, 4),
+        ({"kernels": 4100, "lost": 3}, 3),
+        ({"operators": 4000, "calls_lost": 2}, 2),
+        ({"samples": 30}, 0),
+    ],
+)
+def test_kernels_that_were_not_seen_are_counted(details: dict, lost: int):
     assert duty._lost(Reading(value=0.3, instrument="kernel-intervals", details=details), 4000) == lost
 
 
 def test_an_instrument_that_loses_more_than_one_kernel_in_a_thousand_reads_nothing():
     reading = Reading(value=0.3, instrument="kernel-intervals", details={"kernels": 3995})
-    with pytest.raises(UnreadableError, match="of 4000 kernels that were launched it saw 3995"):
+    with pytest.raises(UnreadableError, match="of 4000 kernels that were launched it did not see 5"):
         duty._lost(reading, 4000)
 
 
@@ -158,7 +166,7 @@ class TestOnTorch:
 
     def test_one_instrument_is_not_calibrated_by_another_that_it_falls_back_to(self):
         with pytest.raises(UnreadableError, match="falls back to operator-intervals, which took the reading"):
-            read_during(Repeat(), "kernel-intervals", lambda: None)
+            read_during(Repeat(), "kernel-intervals", lambda _: None)
 
     @pytest.mark.parametrize("instrument", ["kernel-intervals", "nvml-utilisation"])
     def test_what_watches_a_gpu_is_not_calibrated_by_a_cpu(self, instrument: str):

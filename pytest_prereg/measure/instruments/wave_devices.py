@@ -15,8 +15,6 @@ from pytest_prereg.measure.instruments.reading import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_prereg.measure.instruments.square_wave import Device
-
 WORKLOAD_VERSION = "1"
 
 FIRST_WORK = 1e5
@@ -35,6 +33,9 @@ class CpuDevice:
     Args:
         kernel: Seconds that a product should take.
     """
+
+    operator = "aten::mm"
+    """What a profiler calls a launch."""
 
     def __init__(self, kernel: float) -> None:
         import torch  # noqa: PLC0415  # an extra, and heavy
@@ -79,6 +80,9 @@ class CudaDevice:
     Args:
         kernel: Seconds that a kernel should take.
     """
+
+    operator = "aten::lgamma"
+    """What a profiler calls a launch."""
 
     def __init__(self, kernel: float) -> None:
         import torch  # noqa: PLC0415  # an extra, and heavy
@@ -131,7 +135,7 @@ class CudaDevice:
         return self._shortest
 
 
-def device_for(instrument: str, kernel: float) -> Device:
+def device_for(instrument: str, kernel: float) -> CpuDevice | CudaDevice:
     """Return the device that an instrument watches, with kernels of about ``kernel`` seconds.
 
     Operators are the CPU's; whatever else reads a share watches the current CUDA device.

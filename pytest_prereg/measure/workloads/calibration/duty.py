@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments import square_wave as wave
+from pytest_prereg.measure.instruments.kernel_intervals import KernelIntervals
 from pytest_prereg.measure.instruments.reading import UnreadableError
 from pytest_prereg.measure.instruments.wave_devices import device_for
 from pytest_prereg.measure.workloads.calibration.reading import calibrating, detail, read_during
 
 if TYPE_CHECKING:
-    from pytest_prereg.measure.instruments.reading import Reading
+    from pytest_prereg.measure.instruments.reading import Reader, Reading
+    from pytest_prereg.measure.instruments.wave_devices import CpuDevice, CudaDevice
     from pytest_prereg.measure.repeat import Repeat
 
 WORKLOAD_VERSION = "1"
@@ -56,9 +58,13 @@ def square_wave(
     """
     with calibrating(repeat, instrument, SHARES):
         device = device_for(instrument, kernel)
-        reading, driven = read_during(
-            repeat, instrument, lambda: wave.drive(device, duty=duty, period=period, seconds=seconds)
-        )
+
+        def drive(reader: Reader) -> wave.Wave:
+            done = wave.drive(device, duty=duty, period=period, seconds=seconds)
+            _expect(reader, done.launched, device)
+            return done
+
+        reading, driven = read_during(repeat, instrument, drive)
         taken = repeat.instrument(wave.NAME)
         taken.record("duty", driven.duty)
         taken.record("read", reading.value)
@@ -95,9 +101,13 @@ def trailing_wait(
     """
     with calibrating(repeat, instrument, INTERVALS):
         device = device_for(instrument, kernel)
-        reading, pulse = read_during(
-            repeat, instrument, lambda: wave.drive_once(device, duty=busy, seconds=seconds)
-        )
+
+        def drive(reader: Reader) -> wave.Pulse:
+            done = wave.drive_once(device, duty=busy, seconds=seconds)
+            _expect(reader, done.launched, device)
+            return done
+
+        reading, pulse = read_during(repeat, instrument, drive)
         _lost(reading, pulse.launched)
         share = pulse.busy / pulse.seconds
         taken = repeat.instrument(wave.NAME)
@@ -107,14 +117,20 @@ def trailing_wait(
         taken.record("first_to_last", detail(reading, "first_to_last"))
 
 
+def _expect(reader: Reader, launched: int, device: CpuDevice | CudaDevice) -> None:
+    """Tell a reader that counts what it should have seen."""
+    if isinstance(reader, KernelIntervals):
+        reader.expect(launched, device.operator)
+
+
 def _lost(reading: Reading, launched: int) -> int:
-    """How many launches the instrument saw no kernel of; 0 where it counts none.
+    """How many launches the instrument saw no kernel of, by its count or by ours; 0 where it counts none.
 
     Raises:
         UnreadableError: It is more than one in a thousand.
     """
-    seen = reading.details.get("kernels")
-    lost = 0 if seen is None else launched - int(seen)
+    seen = reading.details
+    lost = max(launched - seen.get("kernels", launched), seen.get("lost", 0), seen.get("calls_lost", 0))
     if lost * LOST_IN > launched:
-        raise UnreadableError(f"of {launched} kernels that were launched it saw {seen}")
-    return lost
+        raise UnreadableError(f"of {launched} kernels that were launched it did not see {lost}")
+    return int(lost)

@@ -12,6 +12,7 @@ from pytest_prereg.measure.workloads.calibration.reading import calibrating, det
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_prereg.measure.instruments.reading import Reader
     from pytest_prereg.measure.repeat import Repeat
 
 WORKLOAD_VERSION = "1"
@@ -41,10 +42,10 @@ def known_memory(repeat: Repeat, *, instrument: str = "process-memory", mebibyte
         repeat.record("error", (growth - known) / known)
 
 
-def _in_process(size: int) -> Callable[[], None]:
+def _in_process(size: int) -> Callable[[Reader], None]:
     """Return what maps pages of its own, writes to each, and unmaps them."""
 
-    def hold() -> None:
+    def hold(_: Reader) -> None:
         with mmap.mmap(-1, size) as pages:
             for offset in range(0, size, mmap.PAGESIZE):
                 pages[offset] = 1
@@ -52,7 +53,7 @@ def _in_process(size: int) -> Callable[[], None]:
     return hold
 
 
-def _on_cuda(size: int) -> Callable[[], None]:
+def _on_cuda(size: int) -> Callable[[Reader], None]:
     """Return what fills a tensor on the current device; CUDA is in use before the window begins.
 
     Raises:
@@ -64,7 +65,7 @@ def _on_cuda(size: int) -> Callable[[], None]:
         raise UnreadableError("there is no CUDA device")
     torch.cuda.init()
 
-    def hold() -> None:
+    def hold(_: Reader) -> None:
         torch.full((size,), 1, dtype=torch.uint8, device="cuda")
         torch.cuda.synchronize()
 

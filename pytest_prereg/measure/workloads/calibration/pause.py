@@ -15,6 +15,7 @@ from pytest_prereg.registry.refusals import quoted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_prereg.measure.instruments.reading import Reader
     from pytest_prereg.measure.repeat import Repeat
 
 WORKLOAD_VERSION = "1"
@@ -50,10 +51,10 @@ def known_pause(
         taken.record("error", reading.value / known - 1)
 
 
-def _sleep(clock: int, seconds: float) -> Callable[[], float]:
+def _sleep(clock: int, seconds: float) -> Callable[[Reader], float]:
     """Return what sleeps, and says how long by ``clock``."""
 
-    def act() -> float:
+    def act(_: Reader) -> float:
         began = time.clock_gettime_ns(clock)
         time.sleep(seconds)
         return (time.clock_gettime_ns(clock) - began) * 1e-9
@@ -61,7 +62,7 @@ def _sleep(clock: int, seconds: float) -> Callable[[], float]:
     return act
 
 
-def _work(instrument: str, seconds: float) -> Callable[[], float]:
+def _work(instrument: str, seconds: float) -> Callable[[Reader], float]:
     """Return what keeps the device busy for half of the time, and says how long that was in all."""
     device = device_for(instrument, KERNEL_SECONDS)
-    return lambda: drive_once(device, duty=0.5, seconds=seconds).seconds
+    return lambda _: drive_once(device, duty=0.5, seconds=seconds).seconds

@@ -14,7 +14,7 @@ from pytest_prereg.registry.refusals import quoted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_prereg.measure.instruments.reading import Reading
+    from pytest_prereg.measure.instruments.reading import Reader, Reading
     from pytest_prereg.measure.repeat import Repeat
 
 WORKLOAD_VERSION = "1"
@@ -43,10 +43,11 @@ def calibrating(repeat: Repeat, instrument: str, known: Sequence[str]) -> Iterat
         repeat.invalidate(f"{instrument} is not calibrated: {error}")
 
 
-def read_during(repeat: Repeat, instrument: str, act: Callable[[], Known]) -> tuple[Reading, Known]:
+def read_during(repeat: Repeat, instrument: str, act: Callable[[Reader], Known]) -> tuple[Reading, Known]:
     """Do something known while the instrument reads; return the reading, and what ``act`` returned.
 
-    The accelerator idles when the window begins.
+    The accelerator idles when the window begins. ``act`` is handed the reader, which may want to know what
+    to expect.
 
     Raises:
         UnreadableError: There is no reading of this instrument.
@@ -55,7 +56,7 @@ def read_during(repeat: Repeat, instrument: str, act: Callable[[], Known]) -> tu
     wall_clock.synchronise()
     reader.start()
     try:
-        known = act()
+        known = act(reader)
     finally:
         reader.stop()
     return accepted(repeat, instrument, reader.reading()), known
