@@ -7,6 +7,7 @@
                  period, whose share of busy time is the utilisation until the next sample is full.
    FAKE_LOAD     "T SAMPLE", instead of a wave: busy until second T and idle from then on.
    FAKE_BUFFER   "CAPACITY SPACING": how many samples are kept, and how many seconds they are apart.
+   FAKE_LATE     "SECONDS": how long after its end a sample reaches the buffer.
    FAKE_HOLE     "FROM TO": seconds between which no sample is taken.
    FAKE_STAMPS   "inclusive": gives the last sample again; "boot": stamps count from the start of the machine.
    FAKE_POWER    "WATTS T AFTER": from second T on the counter runs with AFTER watts, which may be below 0.
@@ -163,13 +164,13 @@ int nvmlDeviceGetUtilizationRates(void *handle, Utilization *rates) {
 int nvmlDeviceGetSamples(void *handle, int kind, unsigned long long seen, int *type, unsigned *count, Sample *samples) {
   int capacity = 0, inclusive = !strcmp(setting("FAKE_STAMPS", ""), "inclusive");
   int boot = !strcmp(setting("FAKE_STAMPS", ""), "boot");
-  double spacing = 1, from = 0, to = 0;
+  double spacing = 1, from = 0, to = 0, late = atof(setting("FAKE_LATE", "0"));
   unsigned found = 0;
   REFUSE("nvmlDeviceGetSamples");
   if (kind != GPU_UTILIZATION_SAMPLES) return INVALID_ARGUMENT;
   sscanf(setting("FAKE_BUFFER", "0 1"), "%d %lf", &capacity, &spacing);
   sscanf(setting("FAKE_HOLE", "0 0"), "%lf %lf", &from, &to);
-  for (long long last = floor(now() / spacing), step = last - capacity + 1; step <= last; step++) {
+  for (long long last = floor((now() - late) / spacing), step = last - capacity + 1; step <= last; step++) {
     double at = step * spacing, stamped = boot ? at - 1.7e9 : at;
     unsigned long long stamp = llround(stamped * 1e6);
     if ((at >= from && at < to) || (inclusive ? stamp < seen : stamp <= seen)) continue;

@@ -45,16 +45,19 @@ def read(reader):
     return reader if isinstance(reader, str) else attempt(end)
 
 
-def window(*, readers, seconds=0.0, meanwhile=None, deaf=0.0, torch_meanwhile=None, **_):
+def window(*, readers, seconds=0.0, meanwhile=None, deaf=0.0, torch_meanwhile=None, set_clock=0.0, **_):
     """What each reader makes of one window, in which the body sleeps, deaf to other threads in its last part."""
+    clock = time.time_ns
     running = {name: begin(reader_of(name)) for name in readers}
     os.environ.update({name: absolute(setting) for name, setting in (meanwhile or {}).items()})
     time.sleep(seconds)
     ctypes.PyDLL(None).usleep(int(deaf * 1e6))
+    time.time_ns = lambda: clock() + int(set_clock * 1e9)
     if torch_meanwhile:
         sys.modules["torch"] = torch_on(*torch_meanwhile)
     found = {name: read(reader) for name, reader in running.items()}
     sys.modules.pop("torch", None)
+    time.time_ns = clock
     return found
 
 

@@ -91,6 +91,7 @@ WINDOWS = [
             "environ": {"FAKE_LOAD": "1e18 0.02", **FULL_BUFFER},
             "meanwhile": {"FAKE_LOAD": "+0 0.02"},
         },
+        "clock set": {"readers": [SAMPLES], "seconds": 0.1, "set_clock": -0.3, "environ": FULL_BUFFER},
         "no samples": {"readers": [SAMPLES], "seconds": 0.2, "environ": {"FAKE_BUFFER": "0 1"}},
     },
     {
@@ -98,6 +99,11 @@ WINDOWS = [
             "readers": [SAMPLES],
             "seconds": 0.2,
             "environ": {"FAKE_STAMPS": "boot", **FULL_BUFFER},
+        },
+        "late samples": {
+            "readers": [SAMPLES],
+            "seconds": 0.4,
+            "environ": {"FAKE_LATE": "0.3", **FULL_BUFFER},
         },
         "backwards": {
             "readers": [ENERGY],
@@ -244,12 +250,19 @@ def test_samples_are_read_before_the_buffer_drops_them_and_each_once(found):
     assert seen["value"] == 1
 
 
+def test_samples_that_arrive_after_the_window_are_waited_for(found):
+    seen = found["late samples"][SAMPLES]
+    assert seen["value"] == 1
+    assert seen["samples"] > 15
+
+
 @pytest.mark.parametrize(
     ("scenario", "reason"),
     [
         ("overrun", "though one comes every 0.01 s"),
         ("one sample missing", "there is no sample for 0.04 s of the window, though one comes every 0.02 s"),
         ("no samples", "of 0 samples that the driver gave 0 are from the window; it takes 10"),
+        ("clock set", "the machine's clock was set by -0.3 s within the window"),
         ("samples of another clock", "0 are from the window, the newest 1.7e+09 s before its end"),
     ],
 )
