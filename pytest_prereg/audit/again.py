@@ -39,6 +39,14 @@ def settle(state: StudyState, prediction: Prediction) -> None:
         state.earlier[prediction.id] = first
 
 
+def is_open(state: StudyState, prediction: Prediction) -> bool:
+    """Whether what decides a prediction now decides nothing, so that the next series would, once."""
+    basis = state.bases[prediction.id]
+    if basis is None or prediction.id in state.earlier or is_guard(prediction):
+        return False
+    return bool(_to_be_replaced(state, prediction, basis))
+
+
 def _next(state: StudyState, prediction: Prediction, first: Basis) -> Basis | None:
     """Return what decides in place of ``first``; ``None`` where that decides, or nothing came after it."""
     later = {

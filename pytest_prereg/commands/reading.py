@@ -81,10 +81,12 @@ def power(
 @study_option
 def explain(name: str, file: Path | None) -> None:
     """Say in words why a verdict is what it is, what would have decided, and what would be p-hacking."""
+    from pytest_prereg.audit.again import is_open  # noqa: PLC0415
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
     from pytest_prereg.audit.conditions import was_refuted  # noqa: PLC0415
     from pytest_prereg.audit.series_states import series_states  # noqa: PLC0415
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
+    from pytest_prereg.report.read_by import read_by  # noqa: PLC0415
 
     study = load(file)
     predictions = predictions_of(study, name)
@@ -93,8 +95,15 @@ def explain(name: str, file: Path | None) -> None:
     for number, assessment in enumerate(assessments):
         tell(assessment.problems)
         series = {name: series_states(state, name) for name in assessment.prediction.experiments}
-        refuted = was_refuted(state, assessment.prediction)
-        lines = explanation_lines(assessment, study, width(), series=series, was_refuted=refuted)
+        lines = explanation_lines(
+            assessment,
+            study,
+            width(),
+            series=series,
+            was_refuted=was_refuted(state, assessment.prediction),
+            read_by=read_by(state, assessment.prediction),
+            is_open=is_open(state, assessment.prediction),
+        )
         for line in _apart(lines, number):
             say(line)
     if any(assessment.problems for assessment in assessments):

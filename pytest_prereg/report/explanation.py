@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.again import AGAIN
-from pytest_prereg.audit.assessing import RESTS_ON_AMENDED
+from pytest_prereg.audit.assessing import CONTRADICTED, RESTS_ON_AMENDED
 from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.errors import one_line
@@ -81,6 +81,7 @@ FLAGS: Mapping[str, str] = {
     "subject or registration changed",
     "earlier code": "the experiment's code has changed since: the verdict is about what it was",
     "earlier subject": "what was measured has changed since: the verdict is about what it was",
+    CONTRADICTED: "a later series refutes what calibrates its instrument; the verdict stands, on the first",
     "second series": "the first series decided nothing, for a reason that is not the claim's; this one, the "
     "next, decides, once",
     "earlier data": "another series was there to be seen before this one was complete",
@@ -123,6 +124,8 @@ def explanation_lines(
     *,
     series: Mapping[str, Sequence[SeriesState]] = _NO_SERIES,
     was_refuted: bool = False,
+    read_by: Sequence[str] = (),
+    is_open: bool | None = None,
 ) -> list[str]:
     """Return all that there is to say of one prediction, none of the lines wider than ``width``.
 
@@ -133,9 +136,13 @@ def explanation_lines(
         series: What became of every series of each experiment.
         was_refuted: Whether what was measured refutes it, if nothing had been done since about what it rests
             on: then it is decided, and a successor of it exploratory.
+        read_by: What took the readings, and why each may decide: a line for each instrument.
+        is_open: Whether the next series decides in place of the one that decided nothing; told by its reason
+            alone if it is not known.
     """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
-    for label, text in _paragraphs(assessment, study, series, was_refuted=was_refuted):
+    told = _paragraphs(assessment, study, series, read_by, was_refuted=was_refuted, is_open=is_open)
+    for label, text in told:
         for line in wrapped(text, width - _LABEL):
             lines.append(f"{padded(label, _LABEL)}{line}")
             label = ""  # noqa: PLW2901 - it stands before the first line alone
@@ -154,12 +161,19 @@ def _title(assessment: Assessment) -> str:
 
 
 def _paragraphs(
-    assessment: Assessment, study: Study, series: Mapping[str, Sequence[SeriesState]], *, was_refuted: bool
+    assessment: Assessment,
+    study: Study,
+    series: Mapping[str, Sequence[SeriesState]],
+    read_by: Sequence[str],
+    *,
+    was_refuted: bool,
+    is_open: bool | None,
 ) -> Iterator[tuple[str, str]]:
     prediction, judgement = assessment.prediction, assessment.judgement
     yield "claim", prediction.claim
     yield "estimated", estimand(prediction, study.experiments)
     yield "rule", decision_rule(prediction, assessment.predicts, assessment.falsifier)
+    yield from zip(("read by", *[""] * len(read_by)), read_by, strict=False)
     if assessment.withdrawal is not None:
         yield "withdrawn", _withdrawn(assessment, one_line(assessment.withdrawal.reason))
         if judgement is not None:
@@ -186,7 +200,7 @@ def _paragraphs(
         yield "cost", _cost(assessment.account)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
         yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
-    yield from _ways_on(assessment, judgement, study, was_refuted=was_refuted)
+    yield from _ways_on(assessment, judgement, study, was_refuted=was_refuted, is_open=is_open)
 
 
 def _numbers(assessment: Assessment, found: Judgement | Alternative) -> str:
@@ -290,7 +304,7 @@ def _short(digest: str | None) -> str:
 
 
 def _ways_on(
-    assessment: Assessment, judgement: Judgement, study: Study, *, was_refuted: bool
+    assessment: Assessment, judgement: Judgement, study: Study, *, was_refuted: bool, is_open: bool | None
 ) -> Iterator[tuple[str, str]]:
     if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
         yield "more", _more(assessment, judgement, study)
@@ -302,7 +316,7 @@ def _ways_on(
     elif judgement.verdict is Verdict.INCONCLUSIVE and was_refuted:
         yield "now", REFUTED_BEFORE
     elif judgement.verdict is Verdict.INCONCLUSIVE:
-        yield "now", _successor(assessment, judgement, study)
+        yield "now", _successor(assessment, judgement, study, is_open=is_open)
     else:
         yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
     is_guard = assessment.prediction.table.kind == "guard"
@@ -330,9 +344,12 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
-def _successor(assessment: Assessment, judgement: Judgement, study: Study) -> str:
+def _successor(
+    assessment: Assessment, judgement: Judgement, study: Study, *, is_open: bool | None = None
+) -> str:
     is_shifted = judgement.reason is Reason.INSTRUMENT and RESTS_ON_AMENDED in assessment.flags
-    if judgement.reason in AGAIN and assessment.earlier is None and not is_shifted:
+    may_be = judgement.reason in AGAIN and assessment.earlier is None and not is_shifted
+    if may_be if is_open is None else is_open:
         return (
             "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
             "series decides, once, and both are shown"

@@ -1,0 +1,83 @@
+"""Under whose name a number is kept: an instrument that has to be calibrated takes its readings itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_prereg.measure.instruments.readers import READERS
+from pytest_prereg.measure.instruments.reading import Reading
+from pytest_prereg.measure.readings import ReadingError
+from pytest_prereg.measure.repeat import Repeat
+
+
+class Half:
+    """Stands in for a profiler that saw half of the window."""
+
+    took = "kernel-intervals"
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def reading(self) -> Reading:
+        return Reading(value=0.5, instrument=self.took)
+
+
+class Fallback(Half):
+    took = "operator-intervals"
+
+
+@pytest.fixture
+def repeat(monkeypatch: pytest.MonkeyPatch) -> Repeat:
+    monkeypatch.setitem(READERS, "kernel-intervals", f"{__name__}:Half")
+    monkeypatch.setitem(READERS, "operator-intervals", f"{__name__}:Fallback")
+    return Repeat(metrics={"busy": {"unit": "%", "instrument": "kernel-intervals"}})
+
+
+def read(repeat: Repeat, metric: str = "busy", instrument: str = "kernel-intervals") -> None:
+    with repeat.instrument(instrument).window(metric):
+        pass
+
+
+def test_a_window_keeps_its_reading_under_the_instruments_name(repeat):
+    read(repeat)
+    read(repeat)
+    readings = repeat.readings()
+    assert (readings.values, readings.instruments) == ({"busy": [50, 50]}, {"busy": "kernel-intervals"})
+
+
+def test_a_number_of_the_bodys_is_refused_under_that_name(repeat):
+    with pytest.raises(ReadingError, match="kernel-intervals takes its readings itself"):
+        repeat.instrument("kernel-intervals").record("busy", 50)
+    assert (repeat.readings().values, len(repeat.readings().problems)) == ({}, 1)
+
+
+@pytest.mark.parametrize("name", ["probe", "square-wave", "wall-clock"])
+def test_and_kept_under_any_that_needs_no_calibration(repeat, name):
+    repeat.instrument(name).record("busy", 50)
+    assert repeat.readings().instruments == {"busy": name}
+
+
+@pytest.mark.parametrize(
+    ("other", "ways"),
+    [
+        (lambda repeat: read(repeat, instrument="operator-intervals"), "kernel-intervals and operator-intervals"),
+        (lambda repeat: repeat.samples("busy", [99]), "by hand and kernel-intervals"),
+    ],
+    ids=["by what it falls back to", "by hand"],
+)  # fmt: skip
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_metric_is_not_read_in_two_ways(repeat, other, ways, is_first):
+    first, second = (read, other) if is_first else (other, read)
+    first(repeat)
+    with pytest.raises(ReadingError, match=rf"read in two ways \({ways}\); give each a metric of its own"):
+        second(repeat)
+    assert len(repeat.readings().problems) == 1
+
+
+def test_what_is_no_metric_may_be(repeat):
+    read(repeat, "seen")
+    read(repeat, "seen", "operator-intervals")
+    repeat.record("busy", 50)
+    assert repeat.readings().instruments == {}
+    assert repeat.readings().diagnostics["seen"] == [0.5, 0.5]
