@@ -1,0 +1,160 @@
+"""Published numbers: which of them reproduce is pinned, and the page shows what the code gives."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS, DOCS = ROOT / "benchmarks", ROOT / "docs"
+
+pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="runs in a checkout or an unpacked sdist")
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch):
+    """The modules of benchmarks by their short names."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return lambda name: importlib.import_module(f"published_{name}")
+
+
+def names(published, status: str) -> set[str]:
+    numbers, model = published("numbers"), published("model")
+    return {number.name for number, _ in numbers.found()[model.Status[status]]}
+
+
+def value(published, name: str) -> float:
+    (found,) = (number.recompute().value for number in published("numbers").NUMBERS if number.name == name)
+    return found
+
+
+def test_the_table_is_what_the_code_gives(published):
+    written = (DOCS / "tables" / "published-numbers.md").read_text(encoding="utf-8")
+    assert written == published("numbers").page(), "run python benchmarks/published_numbers.py --write"
+
+
+def test_what_does_not_reproduce_is_known(published):
+    assert names(published, "DIFFERS") == {
+        "idle_at_the_deadline",
+        "saturation",
+        "in_between",
+        "rollpacker_range",
+    }
+
+
+def test_what_can_not_be_recomputed_is_known(published):
+    assert names(published, "UNKNOWN") == {
+        "fourfold",
+        "halving",
+        "logits",
+        "dropped_figure",
+        "warm_pool_ceiling",
+        "cost_of_idling",
+        "predictions",
+        "bugs",
+        "step_times",
+        "nvml_means",
+        "duty",
+        "profiler",
+        "unsynchronised",
+        "creation_time",
+        "costs",
+    }
+
+
+def test_all_numbers_of_the_article_reproduce(published):
+    article = {number.name for number in published("article").ARTICLE_NUMBERS.noted}
+    assert len(article) == 8
+    assert article <= names(published, "REPRODUCES")
+
+
+def test_the_page_names_first_what_does_not_reproduce():
+    _, first, second, *_ = (DOCS / "published-numbers.md").read_text(encoding="utf-8").split("\n\n")
+    for said in ("Four do not", "headline of\n55.0 %", "2, 5 and 10 %", "nothing in between", "5 to 13 %"):
+        assert re.sub(r"\s+", " ", said) in re.sub(r"\s+", " ", first)
+    assert "benchmarks/published_study.py" in second
+
+
+def test_every_function_says_what_it_recomputes_and_what_was_published(published):
+    for number in published("numbers").NUMBERS:
+        assert number.what
+        assert number.quote
+        assert number.published
+    noted = [number.name for number in published("numbers").NUMBERS]
+    assert len(noted) == len(set(noted))
+
+
+def test_each_number_stands_once_in_the_table(published):
+    rows = [row for row in published("numbers").page().splitlines() if "”" in row]
+    assert len(rows) == len(published("numbers").NUMBERS)
+    assert {row.count("|") for row in rows} == {7}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("idle_at_the_median", 100 * 2 / 26.67),
+        ("idle_at_the_deadline", 100 * 30 / 54.67),
+        ("steps_hit", 100 * (1 - 0.99**128)),
+        ("in_between", 100 * (30 - 28 * 0.99**128) / (30 - 28 * 0.99**128 + 24.67)),
+        ("logits", 4 * 1280 * 151_936 * 4 / 2**30),
+        ("fourfold", (4 * (30 - 28 * 0.9**32)) / (30 - 28 * 0.9**128)),
+        ("dropped_figure", 100 * 30 / 42.47),
+        ("speed_up", 1200 / 660),
+    ],
+)
+def test_a_number_follows_by_hand(name: str, expected: float, published):
+    assert value(published, name) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d2"), [(2, 1.128), (3, 1.693), (5, 2.326), (7, 2.704), (10, 3.078)])
+def test_the_mean_range_is_that_of_the_tables(n: int, d2: float, published):
+    """Factors for control charts: Montgomery, Introduction to Statistical Quality Control, appendix VI."""
+    assert published("study").expected_range(n) == pytest.approx(d2, abs=5e-4)
+
+
+@pytest.mark.parametrize(("n", "critical"), [(5, 0.507), (7, 0.333), (10, 0.230)])
+def test_the_range_test_has_lords_critical_values(n: int, critical: float, published):
+    """Lord 1947, Biometrika 34: 5 %, two-sided."""
+    p = published("study").range_test
+    assert p(critical + 0.001, 1, n) < 0.05 < p(critical - 0.001, 1, n)
+
+
+def number(published, value: float, said: str, **found):
+    model = published("model")
+    made = model.Found(value=value, **found)
+    asked = model.Number(name="n", source="s", quote="q", published=said, unit="", recompute=lambda: made)
+    return asked.status(made).name
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "status"),
+    [
+        (54.96, "55.0", "REPRODUCES"),
+        (54.94, "55.0", "DIFFERS"),
+        (54.6, "55", "REPRODUCES"),
+        (1_048_576.0, "1,048,576", "REPRODUCES"),
+        (1_048_577.0, "1,048,576", "DIFFERS"),
+    ],
+)
+def test_a_number_reproduces_if_it_rounds_to_what_was_published(
+    value: float, said: str, status: str, published
+):
+    assert number(published, value, said) == status
+
+
+def test_a_conclusion_reproduces_if_it_follows(published):
+    assert number(published, 2.0, "not established", holds=True) == "REPRODUCES"
+    assert number(published, 2.5, "not established", holds=False) == "DIFFERS"
+
+
+def test_what_lacks_its_inputs_never_reproduces_however_well_a_value_fits(published):
+    assert number(published, 2.9, "2.9", missing="the length") == "UNKNOWN"
+
+
+def test_words_that_nothing_decides_are_an_error(published):
+    with pytest.raises(ValueError, match="'nearly fourfold' is no number"):
+        number(published, 3.9, "nearly fourfold")
