@@ -35,6 +35,7 @@ from pytest_prereg.measure.workloads.barrier_models import (
     wait_quantile,
 )
 from pytest_prereg.measure.workloads.models.costs import _none_exceeded
+from pytest_prereg.measure.workloads.models.draws import _streams
 
 LAW = {"reward": 2.0, "deadline": 30.0}
 GENERATION, TRAINING = 12.47, 12.20
@@ -315,6 +316,10 @@ def test_a_draw_is_the_generators_state_alone_and_moves_it_on():
     assert (draw_durations(second, 70, 50, **law) == after).all()
 
 
+def test_timeouts_and_factors_are_drawn_from_streams_of_their_own():
+    assert len({each.integers(2**63).item() for each in _streams(generator())}) == 3
+
+
 def test_simulating_equals_drawing_first():
     law = {"timeout_rate": 0.02, "spread": 0.3, **LAW}
     model = partial(grouped_steps, group=4, **TIMES)
@@ -501,6 +506,10 @@ def test_order_statistics_below_bounds_have_the_probability_of_an_area():
     """Of two values in order: 2ab - a**2, the part of the square that both bounds leave."""
     bounds = np.array([[0.3, 0.7], [1.0, 1.0], [0.0, 0.9]])
     assert _none_exceeded(bounds).tolist() == pytest.approx([0.33, 1, 0])
+
+
+def test_order_statistics_below_equal_bounds_are_below_one():
+    assert _none_exceeded(np.full((1, 16), 0.9)).item() == pytest.approx(0.9**16)
 
 
 # Parameters that make no model.

@@ -184,8 +184,9 @@ def _edges(yet_to_train: Array, *, reward: float, deadline: float, spread: float
 def _none_exceeded(in_time: Array) -> Array:
     """Return the probability that the j-th smallest of n uniform values is at most the j-th bound, for all j.
 
-    ``in_time`` [points, n] holds the bounds, ascending. Counts how many values lie below each: at least j
-    below the j-th (Noé's recursion, *Annals of Mathematical Statistics* 43, 1972). Sums of positive terms.
+    ``in_time`` [points, n] holds the bounds, ascending. Goes from bound to bound with how many values lie
+    below it, at least j below the j-th (after Noé, *Annals of Mathematical Statistics* 43, 1972): sums of
+    positive terms.
     """
     points, n = in_time.shape
     steps = np.diff(in_time, axis=1, prepend=0).T
@@ -196,6 +197,5 @@ def _none_exceeded(in_time: Array) -> Array:
         for k in range(1, n - j + 1):
             term = term * step / k
             more[j + k :] += placed[j : n + 1 - k] * term
-        more[: j + 1] = 0
         placed = more
     return placed[n] * math.factorial(n)

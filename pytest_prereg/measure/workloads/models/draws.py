@@ -136,20 +136,20 @@ def _fill(
         np.minimum(durations, deadline, out=durations)
     else:
         durations.fill(reward)
-    durations.reshape(-1)[_timeouts(streams, durations.size, rate)] = deadline
+    late = _timeouts(streams, durations.size, rate).reshape(durations.shape)
+    # Nothing else is later than the deadline; assigning under a mask would depend on what a branch guesses.
+    np.maximum(durations, late * deadline, out=durations)
 
 
-def _timeouts(streams: _Streams, count: int, rate: float) -> NDArray[np.intp]:
-    """Indices of those of ``count`` completions that time out, each with probability ``rate``.
+def _timeouts(streams: _Streams, count: int, rate: float) -> NDArray[np.bool_]:
+    """Which of ``count`` completions time out, each with probability ``rate``.
 
     Scaling by a power of two is exact, so ``whole / 65536 + part / 65536`` is the rate to its last bit.
     """
     words = streams.timeouts.integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
-    if rate == 1:
-        return np.arange(count)
-    whole, part = divmod(rate * _STATES, 1)
     bits = words.view(np.uint16)[:count]
-    candidates = np.flatnonzero(bits <= np.uint16(whole))
-    tied = np.flatnonzero(bits[candidates] == np.uint16(whole))
-    spared = tied[streams.ties.random(len(tied)) >= part]
-    return np.delete(candidates, spared)
+    whole, part = divmod(rate * _STATES, 1)
+    late = bits < int(whole)
+    tied = np.flatnonzero(bits == int(whole))
+    late[tied] = streams.ties.random(len(tied)) < part
+    return late
