@@ -1,119 +1,177 @@
-"""The warm pool, its barrier, and the reward_barrier fixture, with real processes."""
+"""The reward_barrier fixture, with real processes: what it measures, what the model says, what it refuses."""
 
 from __future__ import annotations
-
-import os
-import signal
-import time
-from pathlib import Path
 
 import pytest
 
 from pytest_prereg import Repeat
 from pytest_prereg.measure.workloads import barrier
 from pytest_prereg.measure.workloads.barrier import reward_barrier
-from pytest_prereg.measure.workloads.warm_pool import FOREVER, WarmPool
+from pytest_prereg.measure.workloads.barrier_schedules import seconds_in_flight
+from pytest_prereg.measure.workloads.reward_pool import Batch
+
+SCALE = 0.005
+LATE = 0.5
+"""Seconds that a busy machine may add to a run of these tests."""
 
 
-def children() -> set[int]:
-    return {int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
-
-
-def measured(seed: int = 1, **params) -> dict:
+def measured(seed: int = 1, *, completions: int = 8, scale: float = SCALE, **params) -> dict:
     repeat = Repeat(metrics=reward_barrier.metrics, seed=seed)
-    reward_barrier(repeat, completions=8, **params)
+    reward_barrier(repeat, completions=completions, scale=scale, **params)
     readings = repeat.readings()
     assert readings.problems == []
+    assert readings.missing == []
     return readings.values
 
 
-def test_a_barrier_lasts_as_long_as_its_slowest_program():
-    with WarmPool(4) as pool:
-        passed = pool.barrier([0.01, 0.01, 0.3, 0.01], deadline=10)
-    assert passed.cut == 0
-    assert 0.3 <= passed.seconds < 1.5
-
-
-def test_equal_programs_run_at_the_same_time():
-    with WarmPool(16) as pool:
-        assert pool.barrier([0.2] * 16, deadline=10).seconds < 16 * 0.2 / 2
-
-
-def test_a_barrier_cuts_off_what_is_late_and_only_that():
-    others = children()
-    with WarmPool(4) as pool:
-        before = children() - others
-        passed = pool.barrier([0.0, FOREVER, 0.0, 60.0], deadline=0.5)
-        assert passed.cut == 2
-        assert 0.5 <= passed.seconds < 3
-        assert len(children() & before) == 2
-
-
-def test_a_refilled_pool_serves_the_next_step():
-    with WarmPool(3) as pool:
-        pool.barrier([FOREVER] * 3, deadline=0.1)
-        pool.refill()
-        assert pool.barrier([0.0] * 3, deadline=10).cut == 0
-
-
-def test_a_pool_leaves_no_process_behind():
-    before = children()
-    with WarmPool(5) as pool:
-        assert len(children() - before) == 5
-        pool.barrier([0.0, FOREVER, 0.0, 0.0, 0.0], deadline=0.1)
-    assert children() == before
-
-
-def test_a_worker_that_dies_is_an_error_not_a_fast_answer():
-    before = children()
-    with WarmPool(2) as pool:
-        os.kill(min(children() - before), signal.SIGTERM)
-        with pytest.raises(ChildProcessError, match="died before it had answered"):
-            pool.barrier([5.0, 5.0], deadline=10)
-
-
-def test_workers_end_with_their_parent():
-    """A parent that is killed can't clean up; its workers see their sockets close, hung ones too."""
-    read, write = os.pipe()
-    parent = os.fork()
-    if parent == 0:
-        try:
-            os.close(read)
-            pool = WarmPool(3).__enter__()
-            os.write(write, b".")
-            pool.barrier([FOREVER, FOREVER, 0.0], deadline=60)
-        finally:
-            os._exit(1)
-    os.close(write)
-    assert os.read(read, 1) == b"."
-    time.sleep(0.1)
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    assert os.read(read, 1) == b""  # end of pipe: every worker that inherited it is gone
-    os.close(read)
-
-
 def test_without_timeouts_the_share_is_the_rewards_own():
-    values = measured(steps=2, reward=2.0, scale=0.05)
+    values = measured(steps=2, reward=20.0)
     assert values["steps"] == 2
     assert values["hit_steps"] == values["timeouts"] == 0
-    assert all(0.1 <= wait < 1.0 for wait in values["wait"])
+    assert all(0.1 <= wait < 0.1 + LATE for wait in values["wait"])
 
 
 def test_at_rate_one_every_step_waits_for_the_deadline():
-    values = measured(steps=2, timeout_rate=1.0, deadline=6.0)
+    values = measured(steps=2, timeout_rate=1.0, deadline=20.0)
     assert values["hit_steps"] == 2
     assert values["timeouts"] == 16
-    assert all(0.3 <= wait < 2.0 for wait in values["wait"])
+    assert all(0.1 <= wait < 0.1 + LATE for wait in values["wait"])
 
 
-def test_a_step_is_what_is_busy_and_what_is_idle():
-    values = measured(steps=3, busy=10.0, scale=0.05)
-    assert values["busy"] == pytest.approx(1.5)
-    assert values["step"] == values["idle"] + values["busy"]
-    # Two clocks, one around the other.
-    assert values["idle"] == pytest.approx(sum(values["wait"]), rel=0.05)
-    assert values["idle"] <= sum(values["wait"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"barrier": "group", "group": 4},
+        {"staleness": 1},
+        {"workers": 3},
+        {"pool": "cold", "workers": 5, "rate": 40.0},
+    ],
+    ids=lambda params: " ".join(params) or "batch",
+)
+def test_a_step_is_what_is_busy_and_what_is_idle(params):
+    values = measured(steps=3, timeout_rate=0.1, generation=4.0, training=2.0, deadline=8.0, **params)
+    assert values["step"] == values["busy"] + values["idle"]
+    assert values["idle"] == pytest.approx(sum(values["wait"]))
+    assert len(values["wait"]) == values["steps"] == 3
+    assert all(wait >= -1e-9 for wait in values["wait"])
+    assert values["busy"] >= 3 * 6.0 * SCALE - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("params", "modelled"),
+    [
+        # Two steps of generation (4 s), rewards (2 s) and training (2 s).
+        ({}, 16.0),
+        ({"timeout_rate": 1.0}, 32.0),
+        # Without a difference between groups there is nothing to gain.
+        ({"barrier": "group", "group": 4}, 16.0),
+        # Generated at 4 and 8 s; the first waits for 10 s, and trains until the second is in at 18 s.
+        ({"staleness": 1, "reward": 10.0}, 20.0),
+        # Eight rewards on three workers take three rounds, on two four.
+        ({"workers": 3}, 24.0),
+        ({"workers": 2}, 28.0),
+        ({"pool": "cold", "creation": 1.0}, 18.0),
+        # The last of eight creations begins after 7 / 4 s.
+        ({"pool": "cold", "creation": 1.0, "rate": 4.0}, 21.5),
+        ({"pool": "cold", "creation": 1.0, "barrier": "group"}, 18.0),
+        ({"pool": "cold", "creation": 1.0, "staleness": 1, "reward": 9.0}, 20.0),
+    ],
+    ids=lambda value: " ".join(value) or "batch" if isinstance(value, dict) else None,
+)
+def test_a_run_takes_what_the_model_says_and_what_the_machine_adds(params, modelled):
+    values = measured(steps=2, generation=4.0, training=2.0, deadline=10.0, **params)
+    assert values["modelled"] == pytest.approx(modelled * SCALE)
+    assert values["modelled_idle"] == pytest.approx((modelled - 12.0) * SCALE)
+    assert 0 <= values["step"] - modelled * SCALE < LATE
+
+
+def test_groups_that_are_in_train_while_others_are_awaited():
+    """One of two groups is hit: the other's 10 s of training fit into the wait for it."""
+    seed = next(seed for seed in range(1000) if sum(next(slow(0.1, seed=seed, completions=8))) == 1)
+    params = {"seed": seed, "steps": 1, "timeout_rate": 0.1, "generation": 5.0, "training": 20.0}
+    whole, halves = measured(**params), measured(**params, barrier="group", group=4)
+    assert whole["timeouts"] == halves["timeouts"] == 1
+    assert whole["modelled_idle"] == pytest.approx(30.0 * SCALE)
+    assert halves["modelled_idle"] == pytest.approx(20.0 * SCALE)
+    assert 0 <= halves["step"] - halves["modelled"] < LATE
+
+
+def test_staleness_hides_the_wait_behind_the_next_generation():
+    values = measured(steps=4, reward=1.5, generation=4.0, training=2.0, staleness=1)
+    assert values["modelled_idle"] == pytest.approx(0.0)
+    assert 0 <= values["step"] - values["modelled"] < LATE
+
+
+def test_work_is_set_against_the_workers_and_the_time_in_which_rewards_were_awaited():
+    """Four workers do six rewards in two rounds, two of them idle in the second."""
+    values = measured(steps=2, completions=6, reward=20.0, workers=4)
+    assert 0.75 * 0.2 / (0.2 + LATE) < values["eta"] <= 0.75
+
+
+def test_a_timeout_counts_as_work_until_its_deadline():
+    """One worker's time is all work, but for what the machine adds."""
+    values = measured(steps=1, completions=2, timeout_rate=1.0, deadline=20.0, workers=1)
+    assert 0.2 / (0.2 + LATE) < values["eta"] <= 1
+
+
+def awaited(submitted: float, ended: float) -> Batch:
+    return Batch(submitted=submitted, ends=[ended], unfinished=0)
+
+
+def test_time_with_several_batches_in_flight_counts_once():
+    batches = [awaited(0, 4), awaited(6, 7), awaited(1, 3), awaited(3.5, 5)]
+    assert seconds_in_flight(batches) == 6
+
+
+def test_the_timeouts_are_those_drawn():
+    values = measured(seed=5, steps=3, timeout_rate=0.3, deadline=10.0)
+    drawn = list(slow(0.3, seed=5, steps=3, completions=8))
+    assert values["timeouts"] == sum(map(sum, drawn)) > 0
+    assert values["hit_steps"] == sum(map(any, drawn))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"timeout_rate": 1.5}, "timeout_rate = 1.5: give a share, from 0 to 1"),
+        ({"timeout_rate": "1 %"}, "timeout_rate = '1 %': give a share"),
+        ({"completions": 0}, "completions = 0: give a whole number of at least 1"),
+        ({"steps": 2.5}, "steps = 2.5: give a whole number of at least 1"),
+        ({"staleness": -1}, "staleness = -1: give a whole number of at least 0"),
+        ({"workers": -1}, "workers = -1: give a whole number of at least 0"),
+        ({"scale": 0.0}, "scale = 0.0: give a finite number above 0"),
+        ({"deadline": 0}, "deadline = 0: give a finite number above 0"),
+        ({"reward": float("inf")}, "reward = inf: give a finite number of at least 0"),
+        ({"generation": -1.0}, "generation = -1.0: give a finite number of at least 0"),
+        ({"training": float("nan")}, "training = nan: give a finite number of at least 0"),
+        ({"rate": "fast"}, "rate = 'fast': give a finite number of at least 0"),
+        ({"barrier": "groups"}, 'barrier = "groups": give "batch" or "group"'),
+        ({"pool": "hot"}, 'pool = "hot": give "warm" or "cold"'),
+        ({"barrier": "group", "group": 3}, "group = 3 does not divide completions = 8: give a divisor"),
+        (
+            {"barrier": "group", "staleness": 1},
+            'staleness = 1 with barrier = "group": a run has one of them; give staleness = 0',
+        ),
+        ({"rate": 5.0}, 'rate = 5.0 with pool = "warm".*give rate = 0, or pool = "cold"'),
+        (
+            {"barrier": "group", "workers": 4},
+            "workers = 4, and 8 rewards can be in flight: give workers = 0",
+        ),
+        ({"staleness": 1, "workers": 8}, "workers = 8, and 16 rewards can be in flight"),
+        (
+            {"staleness": 1, "pool": "cold", "rate": 5.0},
+            'rate = 5.0: give rate = 0, or barrier = "batch" and staleness = 0',
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_what_to_write(params, message):
+    with pytest.raises(ValueError, match=message):
+        measured(**params)
+
+
+def slow(rate: float, *, seed: int = 3, steps: int = 1, completions: int = 128):
+    return barrier._slow_completions(seed, rate, completions, steps)
 
 
 def draws(rate: float, *, seed: int = 3, steps: int = 200) -> list[list[bool]]:

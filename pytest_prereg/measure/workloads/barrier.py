@@ -1,9 +1,8 @@
-"""The built-in ``reward_barrier``: how long a GRPO step waits for the slowest of its rewards, run for real.
+"""The built-in ``reward_barrier``: how long a GRPO step waits for its rewards, run for real at a time scale.
 
-A pool of warm forked workers takes one completion each. Most take the usual time; a few never end, and the
-step waits for them until the deadline kills them. Only the waiting is measured. The time for which a
-trainer would be busy between two waits is *stated*: nothing runs in it that could change a wait, so
-sleeping through it would add minutes and no information.
+A pool of really forked workers runs one program per completion. Most take the usual time; a few never end,
+and are waited for until their deadline kills them. What the models say of the same draws is recorded beside
+what was measured; they know nothing of what this machine adds.
 """
 
 from __future__ import annotations
@@ -13,14 +12,18 @@ import random
 from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.experiment import experiment
-from pytest_prereg.measure.workloads.warm_pool import FOREVER, WarmPool
+from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
+from pytest_prereg.measure.workloads.barrier_schedules import Load, run_batch_wide, run_grouped, run_stale
+from pytest_prereg.measure.workloads.barrier_settings import Setting
+from pytest_prereg.measure.workloads.reward_pool import FOREVER, RewardPool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_prereg.measure.repeat import Repeat
+    from pytest_prereg.measure.workloads.barrier_schedules import Course
 
-WORKLOAD_VERSION = "1"
+WORKLOAD_VERSION = "2"
 
 
 @experiment(
@@ -29,6 +32,9 @@ WORKLOAD_VERSION = "1"
         "idle": "s",
         "busy": "s",
         "step": "s",
+        "modelled": "s",
+        "modelled_idle": "s",
+        "eta": "1",
         "steps": {"unit": "step", "exact": True},
         "hit_steps": {"unit": "step", "exact": True},
         "timeouts": {"unit": "1", "exact": True},
@@ -41,36 +47,105 @@ def reward_barrier(
     completions: int = 128,
     steps: int = 5,
     scale: float = 0.05,
-    busy: float = 24.67,
+    generation: float = 12.47,
+    training: float = 12.20,
     reward: float = 2.0,
     deadline: float = 30.0,
+    barrier: str = "batch",
+    group: int = 8,
+    staleness: int = 0,
+    pool: str = "warm",
+    workers: int = 0,
+    creation: float = 0.363,
+    rate: float = 0.0,
 ) -> None:
-    """Wait ``steps`` times at the barrier of a whole batch; times are given unscaled and run at ``scale``.
+    """Generate, wait for the rewards, train, ``steps`` times; times are given unscaled and run at ``scale``.
 
-    ``wait`` has one sample per step, from handing out the batch until the last answer is in or cut off.
-    ``idle`` is their sum, ``busy`` what is stated for all steps, ``step`` both together, so that ``idle /
-    step`` is the share of the repeat in which the accelerator idles. ``hit_steps`` counts the steps with at
-    least one timeout. The arms of a block share their draws: what times out at a low rate does so at a
-    higher one.
+    With ``barrier = "batch"`` a step trains when all its rewards are in, with ``"group"`` each ``group`` of
+    completions does when its own are. With a ``staleness`` above 0 up to that many steps are generated
+    ahead. At most ``workers`` programs run at a time, or all that can be in flight if 0. In a ``"cold"`` pool
+    each needs a process of its own, which takes ``creation`` seconds, and of which at most ``rate`` a second
+    are begun, or any number if 0.
+
+    ``wait`` has one sample per step: for how long the accelerator stood still before the step was trained.
+    ``idle`` is their sum, ``busy`` what the accelerator worked in all steps, ``step`` both together, so that
+    ``idle / step`` is the share of the repeat in which it idles. Where a whole batch is awaited and nothing
+    generated ahead, nothing runs beside the wait, so ``busy`` is stated and not spent; otherwise the
+    accelerator's work is slept through, and measured. ``modelled`` is what the model gives for ``step``, and
+    ``modelled_idle`` for ``idle``. ``eta`` is the rewards' work / (workers x time in which any was awaited).
+    ``hit_steps`` counts the steps with at least one timeout. The arms of a block share their draws: what
+    times out at a low rate does so at a higher one.
+
+    Raises:
+        ValueError: A parameter, or two of them together, can't be run; the message says what to write.
     """
-    waits: list[float] = []
-    cuts: list[int] = []
-    with WarmPool(completions) as pool:
-        for slow in _slow_completions(repeat.seed, timeout_rate, completions, steps):
-            durations = [FOREVER if never_ends else reward * scale for never_ends in slow]
-            with repeat.timer("wait"):
-                passed = pool.barrier(durations, deadline=deadline * scale)
-            waits.append(passed.seconds)
-            cuts.append(passed.cut)
-            pool.refill()  # between steps: a pool replaces its dead while the trainer is busy
+    setting = Setting(
+        timeout_rate=timeout_rate,
+        completions=completions,
+        steps=steps,
+        scale=scale,
+        generation=generation,
+        training=training,
+        reward=reward,
+        deadline=deadline,
+        barrier=barrier,
+        group=group,
+        staleness=staleness,
+        pool=pool,
+        workers=workers,
+        creation=creation,
+        rate=rate,
+    ).scaled()
+    rewards = [
+        [FOREVER if never_ends else setting.reward for never_ends in slow]
+        for slow in _slow_completions(repeat.seed, timeout_rate, completions, steps)
+    ]
+    course = _run(setting, rewards)
+    _record_measured(repeat, course)
+    _record_modelled(repeat, setting, rewards, course)
 
-    idle = math.fsum(waits)
-    repeat.record("idle", idle)
-    repeat.record("busy", busy * scale * steps)
-    repeat.record("step", idle + busy * scale * steps)
-    repeat.record("steps", steps)
-    repeat.record("hit_steps", sum(cut > 0 for cut in cuts))
-    repeat.record("timeouts", sum(cuts))
+
+def _run(setting: Setting, rewards: Sequence[Sequence[float]]) -> Course:
+    load = Load(
+        rewards=rewards,
+        deadline=setting.deadline,
+        generation=setting.generation,
+        training=setting.training,
+    )
+    with RewardPool(
+        setting.at_once, warm=not setting.cold, creation=setting.creation, rate=setting.rate or None
+    ) as pool:
+        if setting.grouped:
+            return run_grouped(pool, load, group=setting.group)
+        if setting.staleness:
+            return run_stale(pool, load, staleness=setting.staleness)
+        return run_batch_wide(pool, load)
+
+
+def _record_measured(repeat: Repeat, course: Course) -> None:
+    repeat.instrument(WALL_CLOCK).record("wait", course.waits)
+    repeat.record("idle", course.idle)
+    repeat.record("busy", course.busy)
+    repeat.record("step", course.idle + course.busy)
+    repeat.record("steps", len(course.waits))
+    repeat.record("hit_steps", sum(cut > 0 for cut in course.cuts))
+    repeat.record("timeouts", sum(course.cuts))
+
+
+def _record_modelled(
+    repeat: Repeat, setting: Setting, rewards: Sequence[Sequence[float]], course: Course
+) -> None:
+    # Only now: numpy would make every fork of the pool dearer.
+    from pytest_prereg.measure.workloads.barrier_expectation import (  # noqa: PLC0415
+        efficiency,
+        expected_step,
+    )
+
+    step = expected_step(setting, rewards)
+    work = math.fsum(min(duration, setting.deadline) for durations in rewards for duration in durations)
+    repeat.record("modelled", step)
+    repeat.record("modelled_idle", step - (setting.generation + setting.training) * setting.steps)
+    repeat.record("eta", efficiency(work, setting.at_once, course.in_flight))
 
 
 def _slow_completions(seed: int, rate: float, completions: int, steps: int) -> Iterator[list[bool]]:
