@@ -38,6 +38,20 @@ class Window:
             self._refuse(str(error))
         return self
 
+    def expect(self, count: int, operator: str) -> None:
+        """Say how often the block called an operator of torch (``aten::mm``), before the block ends.
+
+        For instruments that may lose calls: where they saw fewer, by more than one in a thousand, there is no
+        reading. Said again, it adds up.
+
+        Raises:
+            TypeError: This instrument counts no calls.
+        """
+        count_calls = getattr(self._reader, "expect", None)
+        if count_calls is None:
+            raise TypeError(f"{type(self._reader).__name__} counts no calls, and can lose none")
+        count_calls(count, operator)
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._running:
             return
