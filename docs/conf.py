@@ -19,7 +19,7 @@ nitpicky = True
 # Other projects' names can't be looked up without a network; our own must be found, these type aliases apart.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!pytest_prereg\b).*"),
-    ("py:class", r"pytest_prereg\..*\.(Body|MetricDeclarations|WallClock)"),
+    ("py:class", r"pytest_prereg\..*\.(Body|InstrumentKind|MetricDeclarations|WallClock)"),
 ]
 
 html_theme = "furo"
