@@ -160,20 +160,24 @@ def test_the_work_of_a_kernel_is_found_by_trying():
         tried.append(work)
         return 1e-5 + work * 5e-11
 
-    work = wave_devices._work_for(1e-3, seconds)
+    work = wave_devices._work_for(1e-3, seconds, 1e10)
     assert seconds(work) == pytest.approx(1e-3, rel=0.05)
     assert len(tried) <= 7
 
 
 def test_a_kernel_shorter_than_its_launch_is_as_short_as_can_be():
-    assert wave_devices._work_for(1e-6, lambda work: 1e-5 + work * 5e-11) < 1e4
+    assert wave_devices._work_for(1e-6, lambda work: 1e-5 + work * 5e-11, 1e10) < 1e4
+
+
+def test_a_kernel_is_no_longer_than_fits():
+    assert wave_devices._work_for(1.0, lambda work: work * 5e-11, 1e9) == 1e9
 
 
 @pytest.mark.torch
 def test_a_longer_kernel_multiplies_larger_matrices():
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
-    short, long = wave_devices.CpuDevice(2e-5), wave_devices.CpuDevice(5e-3)
+    short, long = wave_devices.CpuDevice(2e-5), wave_devices.CpuDevice(1e-3)
     torch.set_num_threads(threads)
     assert short._left.shape[0] < long._left.shape[0]
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 FIRST_WORK = 1e5
-MOST_WORK = 2e10
+MOST_PRODUCTS = 2e10
+"""A second or so, of one thread."""
+MOST_NUMBERS = 1e9
+"""Eight gigabytes, arguments and results."""
 ROUNDS = 6
 TRIES = 7
 CLOSE = 1.05
@@ -43,7 +46,7 @@ class CpuDevice:
         # All of torch in this process: a product that other threads join in ends when the last of them does.
         torch.set_num_threads(1)
         self._torch = torch
-        self._prepare(_work_for(kernel, self._time))
+        self._prepare(_work_for(kernel, self._time, MOST_PRODUCTS))
 
     def _prepare(self, work: float) -> None:
         """Make matrices whose product takes ``work`` multiplications, to the nearest multiple of 8 a side."""
@@ -90,7 +93,7 @@ class CudaDevice:
         self._torch = torch
         self._begin, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._warm()
-        self._prepare(_work_for(kernel, self._time))
+        self._prepare(_work_for(kernel, self._time, MOST_NUMBERS))
 
     def _prepare(self, work: float) -> None:
         count = max(1, round(work))
@@ -156,8 +159,8 @@ def device_for(instrument: str, kernel: float) -> CpuDevice | CudaDevice:
     return CudaDevice(kernel)
 
 
-def _work_for(kernel: float, time_of: Callable[[float], float]) -> float:
-    """Return the work that takes nearest to ``kernel`` seconds, of those tried on the way there.
+def _work_for(kernel: float, time_of: Callable[[float], float], most: float) -> float:
+    """Return the work, up to ``most``, that takes nearest to ``kernel`` seconds, of those tried on the way.
 
     Time grows with work once a kernel is more than its launch, so each step is the ratio that was missed.
     """
@@ -167,5 +170,5 @@ def _work_for(kernel: float, time_of: Callable[[float], float]) -> float:
         best = min(best, (abs(math.log(took / kernel)), work))
         if best[0] < math.log(CLOSE):
             break
-        work = min(MOST_WORK, max(1.0, work * kernel / took))
+        work = min(most, max(1.0, work * kernel / took))
     return best[1]
