@@ -265,10 +265,9 @@ class Repeat:
 
     def _check_taker(self, name: str, instrument: str) -> None:
         if needs_calibration(instrument):
-            advice = (
-                f'with repeat.instrument("{instrument}").window("{name}"); a number of your own: record()'
-            )
-            self._refuse(f'metric "{name}": {instrument} takes its readings itself, {advice}')
+            how = f'with repeat.instrument("{instrument}").window("{name}")'
+            own = "a number of your own goes in with repeat.record"
+            self._refuse(f'metric "{name}": {instrument} takes its readings itself, {how}; {own}')
 
     def _check_unit(self, name: str, unit: str | None) -> None:
         declared = self._units.get(name)

@@ -153,6 +153,12 @@ def test_one_of_the_package_is_in_force_where_it_took_a_reading_in_the_calibrati
     assert OfThePackage().lacking() == []
 
 
+def test_or_where_the_study_says_why_it_is_trusted():
+    bench = OfThePackage()
+    bench.state.study.instruments["kernel-intervals"] = SimpleNamespace(calibrated_by=None)
+    assert bench.lacking("is refuted") == []
+
+
 @pytest.mark.parametrize("seen", ["operator-intervals", "square-wave"])
 def test_it_is_not_where_another_took_it(seen):
     bench = OfThePackage()
