@@ -57,7 +57,8 @@ _KINDS = (
         reads="the share of the window in which a kernel ran: the union of the profiler's kernel intervals "
         "over the window that the caller anchors",
         bias="low: gaps between the kernels of a busy phase count as idle, 0.5 points at kernels of 0.35 ms "
-        "and 7 at 0.03 ms; the profiler slows what it watches, and drops kernels, which is counted",
+        "and 7 at 0.03 ms, and up to 3 at 0.35 ms where others evict the host's caches; a kernel that waits "
+        "counts as busy; the profiler slows what it watches, and drops kernels, which is counted",
         through="torch",
     ),
     InstrumentKind(

@@ -304,13 +304,14 @@ def torch():
 
 @pytest.fixture
 def matmul(torch):
-    """Multiplies matrices for 3 ms or more on one thread; returns the seconds that the host saw.
+    """Multiplies matrices for 25 ms or more on one thread; returns the seconds that the host saw.
 
-    The host begins to count before the operator does: by 3 µs, and 40 where the machine is busy.
+    The host begins to count before the operator does and ends after it: 3 µs, and 100 where others evict
+    what is needed from the caches meanwhile.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    side = 512
+    side = 1000
 
     def multiply() -> float:
         began = time.perf_counter()
@@ -319,7 +320,7 @@ def matmul(torch):
 
     while True:
         left, right, product = (torch.randn(side, side) for _ in range(3))
-        if min(multiply() for _ in range(5)) > 3e-3:
+        if min(multiply() for _ in range(3)) > 25e-3:
             break
         side = int(side * 1.2)
     yield multiply
@@ -363,7 +364,7 @@ def test_a_run_that_is_busy_for_30_percent_and_then_waits_reads_30(matmul):
     for _ in range(WINDOWS):
         taken = Taken(KernelIntervals())
         with taken.window:
-            host, calls = busy_by_the_host(matmul, busy=0.06, rest=0.14, times=1)
+            host, calls = busy_by_the_host(matmul, busy=0.06, rest=0.2, times=1)
             taken.window.expect(calls, "aten::mm")
         found = taken.reading
         errors.append(found.value - host)
@@ -381,7 +382,7 @@ def test_the_duty_of_a_wave_is_recovered_to_a_point(matmul):
     for _ in range(WINDOWS):
         taken = Taken(OperatorIntervals())
         with taken.window:
-            host, _ = busy_by_the_host(matmul, busy=0.02, rest=0.02, times=4)
+            host, _ = busy_by_the_host(matmul, busy=0.03, rest=0.03, times=3)
         errors.append(taken.reading.value - host)
     assert abs(median(errors)) < 0.01
 
@@ -540,7 +541,7 @@ def cuda(torch):
 
 @pytest.fixture
 def kernel(torch, cuda):
-    """Runs one kernel of a third of a millisecond or more to its end, and returns the host's seconds."""
+    """Runs one kernel of 3 ms or more to its end; returns the host's seconds, launch and wait included."""
     count = 1 << 20
 
     def run() -> float:
@@ -551,7 +552,7 @@ def kernel(torch, cuda):
 
     while True:
         numbers, results = torch.rand(count, device="cuda") + 1, torch.empty(count, device="cuda")
-        if sorted(run() for _ in range(9))[4] > 0.35e-3:
+        if sorted(run() for _ in range(9))[4] > 3e-3:
             return run
         count *= 2
 

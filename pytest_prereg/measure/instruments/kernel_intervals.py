@@ -128,6 +128,7 @@ def kernel_reading(trace: Trace, expected: Mapping[str, int] | None = None) -> R
     _check_lost(lost, len(launched), "kernel launches", "kernel")
     missing = _check_expected(trace, expected or {}, low, high, kernels=len(launched & found))
     kernels = _inside(trace.kernels, low, high)
+    median = intervals.median_length(kernels.starts, kernels.ends)
     known = set(trace.launches.keys)
     details = {
         "source": "cuda",
@@ -136,6 +137,7 @@ def kernel_reading(trace: Trace, expected: Mapping[str, int] | None = None) -> R
         "lost": lost,
         "graph_launches": len(launched & trace.graphs),
         "without_launch": sum(key not in known for key in kernels.keys),
+        "median_length_s": None if median is None else median * 1e-9,
         **missing,
         **_shares(kernels, trace.lanes, low, high),
         "devices": _by_device(kernels, trace.lanes, low, high),
@@ -226,14 +228,12 @@ def _shares(events: Events, lanes: tuple[str, ...], low: int, high: int) -> dict
     """Return what else there is to know of intervals in a window; times in seconds, shares of the window."""
     starts, ends = events.starts, events.ends
     by_lane = intervals.occupancy_by_stream(starts, ends, events.lanes, low, high)
-    median = intervals.median_length(starts, ends)
     return {
         "window_s": (high - low) * 1e-9,
         "streams": {lanes[lane]: share for lane, share in by_lane.items()},
         "first_to_last": intervals.first_to_last(starts, ends, low, high),
         "summed": intervals.summed(starts, ends, low, high) / (high - low),
         "longest_gap_s": intervals.coverage(starts, ends, low, high).longest_gap * 1e-9,
-        "median_length_s": None if median is None else median * 1e-9,
     }
 
 
