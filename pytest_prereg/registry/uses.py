@@ -47,7 +47,7 @@ def instruments_of(prediction: Prediction, experiments: Mapping[str, Experiment]
 
 
 def stated_of_instruments(study: Study) -> dict[str, list[str]]:
-    """What a study says of each of its instruments: names that calibrate it, sorted; none if it is trusted."""
+    """What a study says of its instruments: names that calibrate each, sorted; none if it is trusted."""
     return {name: sorted({*(table.calibrated_by or ())}) for name, table in study.instruments.items()}
 
 

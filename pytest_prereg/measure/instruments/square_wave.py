@@ -1,14 +1,16 @@
 """The square wave: a load of a known duty cycle that measures itself, to hold other instruments against.
 
 Unit: 1, the share of the time in which the device was busy. A period is busy for a while and then asleep;
-busy means to launch one kernel, wait for its end, and again. So the host's clock sees when the device is
-busy, and what the wave says of itself rests on no profiler and no driver. That is true only if the host
+busy means to launch one kernel, wait for its end, and again. Each is timed from its launch to the end of the
+wait, so the host's clock sees when the device is busy, and what the wave says of itself rests on no profiler
+and no driver. That is true only if the host
 really waits, which is why it is checked: a wave whose device has work when it should have none is refused. A
 stimulus that merely queues its kernels keeps the device busy through the pauses, and reads near 100 % at any
 duty; the first probe of *Price the Reward Function* did, and was nearly published.
 
 Known bias: high. What the host does between a launch and the end of the wait counts as busy, some
-microseconds a kernel. A busy machine lengthens the busy part, and is measured as such.
+microseconds a kernel; what it does between two kernels doesn't. A busy machine lengthens kernels, and is
+measured as such.
 """
 
 from __future__ import annotations
@@ -63,13 +65,10 @@ class Pulse(msgspec.Struct, frozen=True, gc=False):
     """When the last kernel of the busy part had ended."""
     ended: float
     launched: int
+    busy: float
+    """Seconds from a launch to the end of the wait for it, of all its kernels together."""
     drained: float
     """How long the device had to be waited for at the end of the pause."""
-
-    @property
-    def busy(self) -> float:
-        """Seconds from the first launch to the end of the last kernel."""
-        return self.paused - self.began
 
     @property
     def seconds(self) -> float:
@@ -166,26 +165,32 @@ def _check_duty(duty: float, period: float) -> None:
 def _pulse(device: Device, *, busy: float, seconds: float) -> Pulse:
     """Run one period, refused at once if the device is not idle for all of its pause."""
     began = perf_counter()
-    launched, paused = _busy(device, began + busy)
-    _refuse_unsynchronised(device, launched, paused - began)
+    launched, took, paused = _busy(device, began + busy)
+    _refuse_unsynchronised(device, launched, took)
     time.sleep(max(0.0, began + seconds - perf_counter()))
     if not device.is_idle():
         raise StimulusError(_NOT_IDLE.format("at the end of a pause"))
     waiting = perf_counter()
     device.synchronise()
     ended = perf_counter()
-    return Pulse(began, paused, ended, launched, ended - waiting)
+    return Pulse(began, paused, ended, launched, took, ended - waiting)
 
 
-def _busy(device: Device, until: float) -> tuple[int, float]:
-    """Launch one kernel after another until the clock shows ``until``; return how many, and when it ended."""
-    launched, now = 0, -math.inf
-    while now < until:
+def _busy(device: Device, until: float) -> tuple[int, float, float]:
+    """Launch one kernel after another until the clock shows ``until``.
+
+    Returns:
+        How many, the seconds that they took together, and when the last had ended.
+    """
+    launched, took, ended = 0, 0.0, -math.inf
+    while ended < until:
+        began = perf_counter()
         device.launch()
         device.synchronise()
+        ended = perf_counter()
+        took += ended - began
         launched += 1
-        now = perf_counter()
-    return launched, now
+    return launched, took, ended
 
 
 def _refuse_unsynchronised(device: Device, launched: int, busy: float) -> None:

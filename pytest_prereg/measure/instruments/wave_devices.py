@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 FIRST_WORK = 1e5
-MOST_PRODUCTS = 2e10
-"""A second or so, of one thread."""
+NUMBERS = 64
+MOST_TERMS = 1e9
+"""Some seconds, of one thread: a degree that a float32 can still count."""
 MOST_NUMBERS = 1e9
 """Eight gigabytes, arguments and results."""
 ROUNDS = 6
@@ -31,28 +32,32 @@ WARM_SECONDS = 0.3
 
 
 class CpuDevice:
-    """Square matrix products on one thread; launching one runs it to its end, so there is never work left.
+    """Legendre polynomials on one thread; launching one runs it to its end, so there is never work left.
+
+    A few numbers, and a degree that makes them take long: a kernel that swept the caches, such as a matrix
+    product, would slow what the host and the profiler do between kernels, by more the longer it is.
 
     Args:
-        kernel: Seconds that a product should take.
+        kernel: Seconds that a launch should take.
     """
 
-    operator = "aten::mm"
+    operator = "aten::special_legendre_polynomial_p"
     """What a profiler calls a launch."""
 
     def __init__(self, kernel: float) -> None:
         import torch  # noqa: PLC0415  # an extra, and heavy
 
-        # All of torch in this process: a product that other threads join in ends when the last of them does.
+        # All of torch in this process: an operator that other threads join in ends with the last of them.
         torch.set_num_threads(1)
         self._torch = torch
-        self._prepare(_work_for(kernel, self._time, MOST_PRODUCTS))
+        self._polynomial = torch.special.legendre_polynomial_p
+        self._prepare(_work_for(kernel, self._time, MOST_TERMS))
 
     def _prepare(self, work: float) -> None:
-        """Make matrices whose product takes ``work`` multiplications, to the nearest multiple of 8 a side."""
-        side = max(8, 8 * round(work ** (1 / 3) / 8))
-        self._left, self._right = (self._torch.randn(side, side) for _ in range(2))
-        self._product = self._torch.empty(side, side)
+        """Make numbers and degrees that take ``work`` terms together, to the nearest term of each."""
+        self._numbers = self._torch.linspace(-0.9, 0.9, NUMBERS)
+        self._degrees = self._torch.full((NUMBERS,), max(1.0, float(round(work / NUMBERS))))
+        self._results = self._torch.empty(NUMBERS)
         self.kernel_seconds = math.inf
 
     def _time(self, work: float) -> float:
@@ -62,9 +67,9 @@ class CpuDevice:
         return self.kernel_seconds
 
     def launch(self) -> None:
-        """Multiply once, and note how long that took."""
+        """Compute all numbers once, and note how long that took."""
         began = perf_counter()
-        self._torch.mm(self._left, self._right, out=self._product)
+        self._polynomial(self._numbers, self._degrees, out=self._results)
         self.kernel_seconds = min(self.kernel_seconds, perf_counter() - began)
 
     def synchronise(self) -> None:
