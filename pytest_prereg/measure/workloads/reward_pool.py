@@ -132,6 +132,8 @@ class RewardPool:
     def __enter__(self) -> Self:
         try:
             self.refill()
+            if self._warm:  # a process is slower at its first program: it copies the memory that it touches
+                self.wait(self.submit([0.0] * self._workers, deadline=math.inf))
         except BaseException:
             self._crew.close()
             raise
@@ -181,7 +183,9 @@ class RewardPool:
     def _turn(self, until: float) -> None:
         """Wait for the next thing that happens, or for the moment ``until``, and see to it."""
         left = min(until, self._next_due(), self._next_creation()) - monotonic()
-        mends = left > _MENDING and (until < math.inf or self._starves()) and not self._crew.complete
+        # Where somebody waits for a batch alone, forks that no program wants yet would only be in its way.
+        wanted = until < math.inf or len(self._crew.idle) < len(self._queue)
+        mends = wanted and left > _MENDING and not self._crew.complete
         heard = self._crew.heard_from(self._patience() if mends else left)
         for worker in heard:
             self._take_answer(worker)
@@ -190,10 +194,6 @@ class RewardPool:
         if mends and not heard:
             self._crew.mend()
         self._quiet = not heard
-
-    def _starves(self) -> bool:
-        """Whether programs queue that will want more workers than are there."""
-        return len(self._crew.idle) < len(self._queue)
 
     def _patience(self) -> float:
         """How long to listen before mending: a burst of answers, and what it sets off, comes first."""

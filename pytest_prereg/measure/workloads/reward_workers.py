@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -96,7 +97,8 @@ class Crew:
             self.idle.append(worker)
             self._epoll.register(worker.connection, select.EPOLLIN)
         if self._spent:
-            _kill([self._spent.popleft()])
+            _kill([self._spent[0]])
+            self._spent.popleft()
 
     def heard_from(self, seconds: float) -> list[Worker]:
         """Wait until workers say something or die, at most ``seconds``; return those that did."""
@@ -109,33 +111,34 @@ class Crew:
 
     def retire(self, worker: Worker) -> None:
         """Have a worker that is no longer needed killed and reaped when there is time."""
-        self._forget(worker)
-        self._spent.append(worker)
+        self._spent.append(worker)  # first: whatever interrupts this, it is known in one place at least
+        self._epoll.unregister(worker.connection)
+        del self._watched[worker.connection.fileno()]
 
     def kill(self, workers: Collection[Worker]) -> None:
         """Kill and reap workers now."""
         for worker in workers:
-            self._forget(worker)
+            self.retire(worker)
         _kill(workers)
+        for worker in workers:
+            self._spent.remove(worker)
 
     def close(self) -> None:
         """Kill and reap them all."""
-        _kill([*self._watched.values(), *self._spent])
+        _kill({*self._watched.values(), *self._spent})
         self._watched.clear()
         self._spent.clear()
         self.idle.clear()
         self._epoll.close()
 
-    def _forget(self, worker: Worker) -> None:
-        self._epoll.unregister(worker.connection)
-        del self._watched[worker.connection.fileno()]
-
 
 def _kill(workers: Collection[Worker]) -> None:
     for worker in workers:  # all before the first is reaped: they die at the same time
-        os.kill(worker.process, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(worker.process, signal.SIGKILL)
     for worker in workers:
-        os.waitpid(worker.process, 0)
+        with suppress(ChildProcessError):
+            os.waitpid(worker.process, 0)
         worker.connection.close()
 
 
