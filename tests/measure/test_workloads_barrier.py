@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from pytest_prereg import Repeat
 from pytest_prereg.measure.workloads import barrier
 from pytest_prereg.measure.workloads.barrier import reward_barrier
-from pytest_prereg.measure.workloads.barrier_schedules import seconds_in_flight
-from pytest_prereg.measure.workloads.reward_pool import Batch
+from pytest_prereg.measure.workloads.barrier_schedules import Load, run_stale, seconds_in_flight
+from pytest_prereg.measure.workloads.reward_pool import Batch, RewardPool
 
 SCALE = 0.005
 LATE = 0.5
@@ -95,6 +97,36 @@ def test_groups_that_are_in_train_while_others_are_awaited():
     assert whole["modelled_idle"] == pytest.approx(30.0 * SCALE)
     assert halves["modelled_idle"] == pytest.approx(20.0 * SCALE)
     assert 0 <= halves["step"] - halves["modelled"] < LATE
+
+
+def test_the_groups_of_a_step_share_its_training():
+    values = measured(steps=1, generation=0.0, training=40.0, barrier="group", group=1)
+    assert 0 <= values["busy"] - 40.0 * SCALE < LATE
+
+
+class Watched(RewardPool):
+    """Notes what is asked of it."""
+
+    asked: ClassVar[list[str]] = []
+
+    def submit(self, *args, **kwargs) -> Batch:
+        self.asked.append("submit")
+        return super().submit(*args, **kwargs)
+
+    def wait(self, batch: Batch) -> None:
+        self.asked.append("wait")
+        super().wait(batch)
+
+
+@pytest.mark.parametrize("staleness", [1, 2, 5])
+def test_steps_are_generated_ahead_before_the_oldest_is_waited_for(staleness):
+    load = Load(rewards=[[0.2]] * 4, deadline=10.0, generation=0.01, training=0.0)
+    with Watched(4) as pool:
+        pool.asked.clear()
+        run_stale(pool, load, staleness=staleness)
+    ahead = min(staleness + 1, 4)
+    assert pool.asked[: ahead + 1] == ["submit"] * ahead + ["wait"]
+    assert pool.asked.count("submit") == 4
 
 
 def test_staleness_hides_the_wait_behind_the_next_generation():
