@@ -481,6 +481,12 @@ def test_groups_cost_what_every_number_of_hit_groups_costs_by_its_odds():
     assert expected_grouped_step(0.01, 128, group=8, **TIMES, **LAW) == pytest.approx(mean, rel=1e-13)
 
 
+def test_without_spread_there_may_be_more_groups_than_factorials_are_floats():
+    """Groups of one: the training of the timed-out ones alone is left once the deadline has passed."""
+    mean = expected_grouped_step(0.3, 5000, group=1, **TIMES, **LAW)
+    assert mean == pytest.approx(GENERATION + 30 + 0.3 * TRAINING, rel=1e-12)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_one_group_costs_what_the_batch_does(spread):
     found = expected_grouped_step(0.01, 128, group=128, spread=spread, **TIMES, **LAW)
@@ -518,14 +524,14 @@ def test_order_statistics_below_equal_bounds_are_below_one():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: hit_probability(1.5, 128), r"a timeout rate of 1\.5 is no probability"),
-        (lambda: hit_probability(math.nan, 128), "a timeout rate of nan"),
+        (lambda: hit_probability(1.5, 128), r"timeout_rate = 1\.5 is no probability"),
+        (lambda: hit_probability(math.nan, 128), "timeout_rate = nan"),
         (lambda: hit_probability(0.1, 0), "completions = 0: give a whole number"),
         (lambda: hit_probability(0.1, 2.5), r"completions = 2\.5"),
-        (lambda: knee(128, -0.1), r"a share of -0\.1"),
-        (lambda: wait_quantile(1.1, 0.1, 128, **LAW), r"a share of 1\.1"),
+        (lambda: knee(128, -0.1), r"share = -0\.1"),
+        (lambda: wait_quantile(1.1, 0.1, 128, **LAW), r"share = 1\.1"),
         (lambda: expected_wait(0.1, 8, reward=40, deadline=30), "a usual reward of 40 s"),
-        (lambda: expected_wait(0.1, 8, spread=-1, **LAW), "a spread of -1"),
+        (lambda: expected_wait(0.1, 8, spread=-1, **LAW), "spread = -1"),
         (lambda: idle_shares(0.1, 8, busy=math.inf, **LAW), "busy = inf s"),
         (lambda: batch_waits(np.zeros(3)), r"durations of shape \(3,\)"),
         (lambda: batch_waits(np.zeros((3, 0))), r"durations of shape \(3, 0\)"),
@@ -535,9 +541,32 @@ def test_order_statistics_below_equal_bounds_are_below_one():
         (lambda: stale_makespan(np.ones((1, 9)), staleness=-1, **TIMES), "staleness = -1"),
         (lambda: pool_makespans(np.ones((1, 9)), workers=0), "workers = 0"),
         (lambda: pool_makespans(np.ones((1, 9)), workers=1, rate=0, warm=False), "0 creations a second"),
-        (lambda: efficiency(1, 1, 0), "a makespan of 0 s"),
-        (lambda: expected_grouped_step(0, 171, group=1, **TIMES, **LAW), "171 groups"),
-        (lambda: draw_durations(generator(), 1, 8, timeout_rate=2, **LAW), "a timeout rate of 2"),
+        (lambda: efficiency(1, 1, 0), r"a makespan of 0\.0 s"),
+        (lambda: efficiency(1, 1, math.nan), "a makespan of nan s"),
+        (lambda: efficiency(math.nan, 3, 1), "work of nan s"),
+        (lambda: efficiency(-3, 3, 1), r"work of -3\.0 s"),
+        (lambda: efficiency(30, 3, 1), r"work of 30\.0 s: 3 workers do between none and 3\.0 s"),
+        (lambda: expected_grouped_step(0, 171, group=1, spread=0.5, **TIMES, **LAW), "171 groups"),
+        (lambda: hit_probability("x", 8), "timeout_rate = 'x'"),
+        (lambda: hit_probability(0.1, 8.0), r"completions = 8\.0: give a whole number"),
+        (lambda: hit_probability(0.1, math.nan), "completions = nan: give a whole number"),
+        (lambda: hit_probability(0.1, 10**400), "completions = 1000"),
+        (lambda: hit_probability(0.1, completions=True), "completions = True"),
+        (lambda: knee(math.inf), "completions = inf"),
+        (lambda: median_hit_probability(0.1, 8, math.nan), "repeats = nan"),
+        (lambda: idle_shares(0.1, 8, busy=1e308, **LAW), r"busy = 1e\+308 s"),
+        (lambda: wait_cdf(math.nan, 0.1, 128, **LAW), "seconds = nan"),
+        (lambda: wait_quantile(math.nan, 0.1, 128, **LAW), "share = nan"),
+        (lambda: batch_waits(np.array([[1, 1e308]])), r"durations from 1\.0 to 1e\+308 s"),
+        (lambda: grouped_steps(np.ones((1, 4)), group=2.0, **TIMES), r"group = 2\.0"),
+        (lambda: stale_makespan(np.ones((1, 4)), staleness=math.inf, **TIMES), "staleness = inf"),
+        (lambda: pool_makespans(np.ones((1, 3)), workers=2.0), r"workers = 2\.0"),
+        (lambda: pool_makespans(np.ones((1, 3)), workers=3, rate=1e-320, warm=False), "rate = 1e-320"),
+        (lambda: pool_makespans(np.ones((1, 3)), workers=3, rate=math.nan), "rate = nan"),
+        (lambda: draw_durations(generator(), -1, 8, timeout_rate=0, **LAW), "steps = -1"),
+        (lambda: simulate(batch_waits, generator(), 2.0, 8, timeout_rate=0, **LAW), r"steps = 2\.0"),
+        (lambda: draw_maxima(generator(), (1, math.nan), 8, timeout_rate=0, **LAW), "shape = nan"),
+        (lambda: draw_durations(generator(), 1, 8, timeout_rate=2, **LAW), "timeout_rate = 2"),
         (lambda: draw_maxima(generator(), 1, 0, timeout_rate=0, **LAW), "completions = 0"),
     ],
 )

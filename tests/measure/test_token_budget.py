@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -65,8 +66,19 @@ def test_the_odds_of_needing_more_are_scipys(kept: int, rate: float, more: int):
 @few
 def test_a_quantile_is_the_least_budget_that_is_enough(kept: int, rate: float, share: float):
     budget = groups_quantile(share, kept, rate)
-    assert 1 - chance_of_more(budget, kept, rate) >= share
-    assert budget == kept or 1 - chance_of_more(budget - 1, kept, rate) < share
+    assert 1 - chance_of_more(budget, kept, rate) >= share - 1e-15
+    assert budget == kept or 1 - chance_of_more(budget - 1, kept, rate) < share + 1e-15
+
+
+@pytest.mark.parametrize(("share", "budget"), [(1e-20, 89), (1 - 1e-16, 566)])
+def test_a_quantile_far_out_is_right_as_well(share: float, budget: int):
+    """By whole numbers: of 4**n equally likely outcomes, how many keep fewer than 64."""
+
+    def enough(n: int) -> Fraction:
+        return 1 - Fraction(sum(math.comb(n, j) * 3 ** (n - j) for j in range(64)), 4**n)
+
+    assert groups_quantile(share, 64, 0.25) == budget
+    assert enough(budget) >= Fraction(share) > enough(budget - 1)
 
 
 @given(kept_counts, rates)
@@ -104,6 +116,12 @@ def test_batches_of_64_are_sampled_four_and_a_half_times():
     assert batches.mean() == pytest.approx(expected_batches(64, 0.25, 64), abs=0.04)
     surplus = kept[np.arange(4000), batches - 1] - 64
     assert surplus.mean() == pytest.approx(account(64, 0.25, batch=64).surplus, abs=0.6)
+
+
+@pytest.mark.parametrize(("rate", "batch"), [(1e-3, 7), (1e-12, 10**8), (0.25, 3)])
+def test_one_group_is_awaited_for_a_geometric_number_of_batches(rate: float, batch: int):
+    exact = -1 / math.expm1(batch * math.log1p(-rate))
+    assert expected_batches(1, rate, batch) == pytest.approx(exact, rel=1e-13)
 
 
 def test_nothing_is_discarded_where_everything_is_kept():
@@ -178,6 +196,17 @@ def test_spread_is_beta_binomial_and_lowers_the_retention(mean: float, part: flo
     assert found <= retention_at(mean, group) + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("mean", "sd", "group"), [(1e-12, 1e-14, 8), (1e-12, 9.9e-7, 8), (0.5, 0.4999, 8), (1 - 1e-12, 1e-9, 4)]
+)
+def test_a_spread_retention_keeps_its_digits(mean: float, sd: float, group: int):
+    """In fractions, where the two ends may be taken from one."""
+    part, other = Fraction(mean), 1 - Fraction(mean)
+    weight = part * other / Fraction(sd) ** 2 - 1
+    ends = [math.prod((p * weight + k) / (weight + k) for k in range(group)) for p in (part, other)]
+    assert spread_retention(mean, sd, group) == pytest.approx(float(1 - sum(ends)), rel=1e-10)
+
+
 def test_the_mean_success_rate_misleads():
     """Half of the responses succeed, yet little is kept where most prompts are hopeless or trivial."""
     assert retention_at(0.5, 8) == pytest.approx(0.992, abs=5e-4)
@@ -188,23 +217,41 @@ def test_the_mean_success_rate_misleads():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: expected_groups(0, 0.5), "0 groups to keep"),
-        (lambda: expected_groups(64, 0.0), "a retention rate of 0.0"),
-        (lambda: groups_sd(64, 1.5), "a retention rate of 1.5"),
-        (lambda: chance_of_more(1, 64, math.nan), "a retention rate of nan"),
-        (lambda: groups_quantile(1.0, 64, 0.5), "a share of 1.0"),
-        (lambda: expected_batches(64, 0.5, 0), "a batch of 0 groups"),
-        (lambda: filter_once(64, -0.1), "a retention rate of -0.1"),
-        (lambda: varying_tokens(1, 1, group_size=2, mean_length=1, length_sd=-1), "deviation of -1 tokens"),
+        (lambda: expected_groups(0, 0.5), "kept = 0"),
+        (lambda: expected_groups(64, 0.0), "retention = 0.0"),
+        (lambda: groups_sd(64, 1.5), "retention = 1.5"),
+        (lambda: chance_of_more(1, 64, math.nan), "retention = nan"),
+        (lambda: groups_quantile(1.0, 64, 0.5), "share = 1.0"),
+        (lambda: expected_batches(64, 0.5, 0), "batch = 0"),
+        (lambda: filter_once(64, -0.1), "retention = -0.1"),
+        (lambda: varying_tokens(1, 1, group_size=2, mean_length=1, length_sd=-1), "length_sd = -1"),
         (
             lambda: varying_tokens(1, 1, group_size=2, mean_length=1, length_sd=1, correlation=2),
-            "a correlation of 2",
+            "correlation = 2",
         ),
-        (lambda: retention_at(1.1, 8), "a success rate of 1.1"),
-        (lambda: retention_at(0.5, 1), "a group of 1: give at least 2"),
+        (lambda: retention_at(1.1, 8), "success = 1.1"),
+        (lambda: retention_at(0.5, 1), "group_size = 1: give a whole number from 2"),
         (lambda: success_rates(0.6, 2), "from 0 to 0.5, the most that groups of 2 have"),
         (lambda: spread_retention(0.5, 0.5, 8), "less than sqrt"),
         (lambda: spread_retention(1.0, 0.0, 8), "a mean inside"),
+        (lambda: spread_retention(0.5, math.nan, 8), "sd = nan"),
+        (lambda: expected_groups(math.nan, 0.5), "kept = nan"),
+        (lambda: expected_groups(2.5, 0.5), "kept = 2.5"),
+        (lambda: expected_groups(64, 1e-320), "retention = 1e-320: give a share above 0"),
+        (lambda: chance_of_more(256.5, 64, 0.25), "budget = 256.5"),
+        (lambda: groups_quantile(0.5, 64, 1e-30), "retention = 1e-30"),
+        (lambda: groups_quantile(math.nan, 64, 0.25), "share = nan"),
+        (lambda: expected_batches(64, 0.25, math.nan), "batch = nan"),
+        (lambda: expected_batches(64, 0.25, 2.5), "batch = 2.5"),
+        (lambda: expected_batches(64, 1e-7, 2), r"some 3\.2e\+08 batches: take kept / retention / batch"),
+        (lambda: retention_at(0.5, math.nan), "group_size = nan"),
+        (lambda: success_rates(math.nan, 8), "retention = nan"),
+        (lambda: tokens(math.nan, 1, 2), "groups = nan"),
+        (lambda: tokens(64, -1, 2), "group_size = -1"),
+        (lambda: filter_once(-5, 0.25), "groups = -5"),
+        (lambda: account(4, 0.5, group_tokens=-1), "group_tokens = -1"),
+        (lambda: varying_tokens(1, 1, group_size=-1, mean_length=1, length_sd=1), "group_size = -1"),
+        (lambda: varying_tokens(1, 1, group_size=2, mean_length=1, length_sd=math.nan), "length_sd = nan"),
     ],
 )
 def test_what_makes_no_budget_is_refused(call, said: str):

@@ -16,6 +16,8 @@ from fractions import Fraction
 from itertools import count
 from typing import TYPE_CHECKING
 
+from pytest_prereg.measure.workloads.models.checks import check_count, check_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -23,6 +25,9 @@ WORKLOAD_VERSION = "1"
 
 _MOST_INSTANTS = 50_000
 """A line that has not repeated itself until then is given up."""
+_MOST_SERVICES = 10**6
+_MOST_IN_FLIGHT = 1000
+"""Of an endless run, whose state is compared after every batch."""
 
 
 class Discipline(StrEnum):
@@ -48,7 +53,7 @@ class Stage:
     """One stage of a batch: its name, its seconds, and the resource that it occupies meanwhile.
 
     Raises:
-        ValueError: The seconds are not a positive finite number.
+        ValueError: The seconds are not a positive number, of at most ten to the fifteen.
     """
 
     name: str
@@ -56,11 +61,9 @@ class Stage:
     resource: str
 
     def __post_init__(self) -> None:
-        if not 0 < self.seconds < math.inf:
-            raise ValueError(
-                f"stage {self.name!r} takes {self.seconds!r} s: give a finite time above 0, and leave out a "
-                "stage that takes none"
-            )
+        check_seconds(**{f"stage {self.name!r}: seconds": self.seconds})
+        if self.seconds == 0:
+            raise ValueError(f"stage {self.name!r} takes 0 s: leave out a stage that takes none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +136,10 @@ def schedule(
             loop, and ``k + 1`` lets samples be ``k`` updates old. ``None``: all of them.
 
     Raises:
-        ValueError: No stage, no batch, or a limit below 1.
+        ValueError: No stage, no batch, more services than can be listed, or a limit below 1.
     """
     plan = _Plan(stages)
-    _check("to run", batches)
+    check_count(batches=batches, most=_MOST_SERVICES // len(plan.stages))
     line = _Line(plan, discipline, batches=batches, limit=_limit(batches, in_flight))
     while line.advance():
         pass
@@ -155,11 +158,11 @@ def steady_period(
     a resource and have hardly a common measure drift past each other.
 
     Raises:
-        ValueError: No stage, or a limit below 1.
+        ValueError: No stage, or a limit below 1 or above 1000.
         ArithmeticError: Nothing had repeated after a long time.
     """
     plan = _Plan(stages)
-    _check("in flight", in_flight)
+    check_count(in_flight=in_flight, most=_MOST_IN_FLIGHT)
     line = _Line(plan, discipline, batches=None, limit=in_flight)
     seen: dict[object, tuple[int, int]] = {}
     for _ in range(_MOST_INSTANTS):
@@ -186,7 +189,7 @@ def makespan_bounds(stages: Sequence[Stage], batches: int, *, in_flight: int | N
         ValueError: No stage, no batch, or a limit below 1.
     """
     plan = _Plan(stages)
-    _check("to run", batches)
+    check_count(batches=batches)
     resources = {
         resource: plan.seconds(
             sum(plan.ticks[: places[0]]) + batches * plan.work(resource) + sum(plan.ticks[places[-1] + 1 :])
@@ -205,7 +208,7 @@ def period_bounds(stages: Sequence[Stage], *, in_flight: int | None = None) -> B
     """
     plan = _Plan(stages)
     if in_flight is not None:
-        _check("in flight", in_flight)
+        check_count(in_flight=in_flight)
     return Bounds(
         resources={resource: plan.seconds(plan.work(resource)) for resource in plan.places},
         in_flight=0.0 if in_flight is None else plan.seconds(Fraction(plan.passing, in_flight)),
@@ -239,7 +242,7 @@ def in_order_makespan(stages: Sequence[Stage], batches: int, *, in_flight: int |
         ValueError: No stage, no batch, or a limit below 1.
     """
     plan = _Plan(stages)
-    _check("to run", batches)
+    check_count(batches=batches)
     rounds, others = divmod(batches - 1, _limit(batches, in_flight))
     held_up = max((batches - 1) * plan.span, rounds * plan.passing + others * plan.span)
     return plan.seconds(plan.passing + held_up)
@@ -369,13 +372,8 @@ def _order(places: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _limit(batches: int, in_flight: int | None) -> int:
     if in_flight is None:
         return batches
-    _check("in flight", in_flight)
+    check_count(in_flight=in_flight)
     return min(in_flight, batches)
-
-
-def _check(what: str, batches: int) -> None:
-    if batches < 1:
-        raise ValueError(f"{batches!r} batches {what}: give at least 1")
 
 
 def _summary(plan: _Plan, line: _Line, batches: int) -> Schedule:

@@ -14,14 +14,20 @@ from itertools import count
 
 import numpy as np
 
+from pytest_prereg.measure.workloads.models.checks import MOST, check_amount, check_count, check_share
+
 WORKLOAD_VERSION = "1"
 
 _NEGLIGIBLE = 1e-18
 """Terms below it no longer change a sum of such terms that begins at 1."""
 _TERMS = 4096
 """How many terms are computed at a time."""
+_MOST_KEPT = 10**9
+"""Far beyond it the incomplete beta function has no value left."""
+_MOST_BATCHES = 10**6
+"""Terms of a sum, of which a million take seconds."""
 _HALF = 0.5
-_LEAST_GROUP = 2
+_LEAST_GROUP, _MOST_GROUP = 2, 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +51,13 @@ class Spread:
 
 
 def tokens(groups: float, group_size: int, length: float) -> float:
-    """Output tokens of so many groups; ``length`` is that of every response, or their mean."""
+    """Output tokens of so many groups; ``length`` is that of every response, or their mean.
+
+    Raises:
+        ValueError: A number is negative or not finite, or the group size is no count.
+    """
+    check_amount(groups=groups, length=length)
+    check_count(group_size=group_size)
     return groups * group_size * length
 
 
@@ -53,7 +65,7 @@ def expected_groups(kept: int, retention: float) -> float:
     """How many groups are sampled on average until ``kept`` of them are kept: ``kept / retention``.
 
     Raises:
-        ValueError: ``kept`` below 1, or a retention rate outside (0, 1].
+        ValueError: ``kept`` is no count from 1, or the retention rate outside (0, 1] or below 1e-15.
     """
     _check(kept, retention)
     return kept / retention
@@ -76,14 +88,11 @@ def chance_of_more(budget: int, kept: int, retention: float) -> float:
     8.17.5).
 
     Raises:
-        ValueError: As :func:`expected_groups`.
+        ValueError: The budget is no count, or as :func:`expected_groups`.
     """
     _check(kept, retention)
-    if budget < kept:
-        return 1.0
-    from scipy.special import betainc  # noqa: PLC0415
-
-    return float(betainc(budget - kept + 1, kept, 1 - retention))
+    check_count(least=0, budget=budget)
+    return _chances(budget, kept, retention)[1]
 
 
 def groups_quantile(share: float, kept: int, retention: float) -> int:
@@ -92,40 +101,63 @@ def groups_quantile(share: float, kept: int, retention: float) -> int:
     Raises:
         ValueError: A share outside (0, 1), or as :func:`expected_groups`.
     """
-    if not 0 < share < 1:
-        raise ValueError(
-            f"a share of {share!r}: give the probability that the budget is enough, inside (0, 1)"
-        )
+    _check(kept, retention)
+    check_share(share=share)
+    if share in {0, 1}:
+        raise ValueError(f"share = {share!r}: give the probability that the budget is enough, inside (0, 1)")
     too_few, enough = kept - 1, kept
-    while 1 - chance_of_more(enough, kept, retention) < share:
+    while not _is_enough(enough, share, kept, retention):
         too_few, enough = enough, 2 * enough
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        if 1 - chance_of_more(middle, kept, retention) < share:
-            too_few = middle
-        else:
+        if _is_enough(middle, share, kept, retention):
             enough = middle
+        else:
+            too_few = middle
     return enough
+
+
+def _is_enough(budget: int, share: float, kept: int, retention: float) -> bool:
+    """Compare the smaller of the two chances: next to 1 the other has lost its digits."""
+    enough, more = _chances(budget, kept, retention)
+    return enough >= share if share < _HALF else more <= 1 - share
+
+
+def _chances(budget: int, kept: int, retention: float) -> tuple[float, float]:
+    """Probabilities that a budget is enough and that it is not, each to its own last digits."""
+    if budget < kept:
+        return 0.0, 1.0
+    from scipy.special import betainc, betaincc  # noqa: PLC0415
+
+    beyond = budget - kept + 1
+    return float(betainc(kept, beyond, retention)), float(betaincc(kept, beyond, retention))
 
 
 def expected_batches(kept: int, retention: float, batch: int) -> float:
     """How many batches of ``batch`` groups are sampled on average until ``kept`` groups are kept.
 
-    The sum over m of the probability that m batches are not enough, to the last digit.
+    The sum over m of the probability that m batches are not enough; of single groups ``kept / retention``.
 
     Raises:
-        ValueError: ``batch`` below 1, or as :func:`expected_groups`.
+        ValueError: ``batch`` is no count from 1, the sum has more than about a million terms, or as
+            :func:`expected_groups`.
     """
     _check(kept, retention)
-    if batch < 1:
-        raise ValueError(f"a batch of {batch!r} groups: sample at least 1 at a time")
-    from scipy.special import betainc  # noqa: PLC0415
+    check_count(batch=batch)
+    if batch == 1:
+        return kept / retention
+    if kept / retention > _MOST_BATCHES * batch:
+        raise ValueError(
+            f"retention = {retention!r} takes some {kept / retention / batch:.3g} batches: take "
+            "kept / retention / batch, which lacks less than one of them"
+        )
+    from scipy.special import betaincc  # noqa: PLC0415
 
     too_few = -(-kept // batch)  # batches from none on that hold less than `kept` groups: never enough
     parts = [float(too_few)]
     for first in count(too_few, _TERMS):
         sampled = batch * np.arange(first, first + _TERMS, dtype=np.float64)
-        more = betainc(sampled - kept + 1, kept, 1 - retention)
+        more = betaincc(kept, sampled - kept + 1, retention)
         parts.append(math.fsum(more))
         if more[-1] < _NEGLIGIBLE:
             break
@@ -136,9 +168,10 @@ def filter_once(groups: float, retention: float, *, group_tokens: float = 1.0) -
     """What becomes of ``groups`` that are filtered and not made up for, in groups or in tokens.
 
     Raises:
-        ValueError: A retention rate outside (0, 1].
+        ValueError: A retention rate outside (0, 1], or a number that is negative or not finite.
     """
     _check(1, retention)
+    check_amount(groups=groups, group_tokens=group_tokens)
     generated = groups * group_tokens
     used = generated * retention
     return Account(generated=generated, used=used, filtered=generated - used, surplus=0.0)
@@ -157,11 +190,10 @@ def account(kept: int, retention: float, *, batch: int = 1, group_tokens: float 
         group_tokens: Tokens of a group; the account is then in tokens, else in groups.
 
     Raises:
-        ValueError: As :func:`expected_batches`.
+        ValueError: ``group_tokens`` is negative or not finite, or as :func:`expected_batches`.
     """
-    sampled = (
-        expected_groups(kept, retention) if batch == 1 else batch * expected_batches(kept, retention, batch)
-    )
+    check_amount(group_tokens=group_tokens)
+    sampled = batch * expected_batches(kept, retention, batch)
     return Account(
         generated=sampled * group_tokens,
         used=kept * group_tokens,
@@ -194,14 +226,13 @@ def varying_tokens(
         correlation: Between the lengths of two responses to one prompt.
 
     Raises:
-        ValueError: A negative standard deviation, a correlation outside [0, 1], or as
-            :func:`expected_groups`.
+        ValueError: A negative length or standard deviation, a correlation outside [0, 1], a group size that
+            is no count, or as :func:`expected_groups`.
     """
     groups, sd = expected_groups(kept, retention), groups_sd(kept, retention)
-    if length_sd < 0:
-        raise ValueError(f"a standard deviation of {length_sd!r} tokens: give 0 or more")
-    if not 0 <= correlation <= 1:
-        raise ValueError(f"a correlation of {correlation!r}: give one from 0 to 1")
+    check_count(group_size=group_size)
+    check_amount(mean_length=mean_length, length_sd=length_sd)
+    check_share(correlation=correlation)
     of_group = group_size * mean_length
     variance_of_group = group_size * length_sd**2 * (1 + (group_size - 1) * correlation)
     return Spread(mean=groups * of_group, sd=math.hypot(math.sqrt(groups * variance_of_group), sd * of_group))
@@ -218,12 +249,10 @@ def retention_at(success: float, group_size: int) -> float:
         ValueError: A success rate outside [0, 1], or a group of less than 2.
     """
     _check_group(group_size)
-    if not 0 <= success <= 1:
-        raise ValueError(f"a success rate of {success!r} is no probability: give one from 0 to 1")
-    if success == 1:
-        return 0.0
-    some_succeed = -math.expm1(group_size * math.log1p(-success))
-    return float(some_succeed - success**group_size)
+    check_share(success=success)
+    rarer = min(success, 1 - success)
+    not_all_alike = -math.expm1(group_size * math.log1p(-rarer))
+    return float(not_all_alike - rarer**group_size)
 
 
 def success_rates(retention: float, group_size: int) -> tuple[float, float]:
@@ -236,7 +265,8 @@ def success_rates(retention: float, group_size: int) -> tuple[float, float]:
     """
     _check_group(group_size)
     most = retention_at(_HALF, group_size)
-    if not 0 <= retention <= most:
+    check_share(retention=retention)
+    if retention > most:
         raise ValueError(
             f"a retention rate of {retention!r}: give one from 0 to {most:.6g}, the most that groups of "
             f"{group_size} have (at a success rate of 0.5)"
@@ -254,9 +284,9 @@ def spread_retention(mean: float, sd: float, group_size: int) -> float:
     """Share of groups with a signal where success rates are Beta distributed over prompts.
 
     The mean success rate misleads: a mix of prompts that always fail and prompts that always succeed has the
-    same one and no signal. The number of successes is beta-binomial, and its ends are products of ratios
-    (Johnson, Kemp, Kotz 2005, Univariate Discrete Distributions, 6.2.2). Spread always lowers the retention
-    rate, which is concave in the success rate.
+    same one and no signal. Responses are then drawn as from Pólya's urn (Johnson, Kemp, Kotz 2005,
+    Univariate Discrete Distributions, 6.2.2): summed is over which of them is the first unlike those before
+    it, all terms positive. Spread always lowers the retention rate, which is concave in the success rate.
 
     Args:
         mean: Mean success rate, over prompts.
@@ -267,32 +297,29 @@ def spread_retention(mean: float, sd: float, group_size: int) -> float:
         ValueError: No Beta distribution has such a mean and standard deviation, or a group of less than 2.
     """
     _check_group(group_size)
-    if not 0 < mean < 1 or not 0 <= sd**2 < mean * (1 - mean):
+    check_share(mean=mean, sd=sd)
+    widest = mean * (1 - mean)
+    if not sd**2 < widest:
         raise ValueError(
             f"a mean success rate of {mean!r} with a standard deviation of {sd!r}: give a mean inside (0, 1) "
             "and less than sqrt(mean * (1 - mean)) around it"
         )
-    if sd == 0:
-        return retention_at(mean, group_size)
-    weight = mean * (1 - mean) / sd**2 - 1
-    return (
-        1
-        - _all_alike(mean * weight, weight, group_size)
-        - _all_alike((1 - mean) * weight, weight, group_size)
-    )
-
-
-def _all_alike(part: float, weight: float, group_size: int) -> float:
-    return math.prod((part + drawn) / (weight + drawn) for drawn in range(group_size))
+    added = sd**2 / (widest - sd**2)
+    found, all_fail, all_succeed = 0.0, 1 - mean, mean
+    for drawn in range(1, group_size):
+        put = 1 + drawn * added
+        found += (all_fail * mean + all_succeed * (1 - mean)) / put
+        all_fail *= (1 - mean + drawn * added) / put
+        all_succeed *= (mean + drawn * added) / put
+    return found
 
 
 def _check(kept: int, retention: float) -> None:
-    if kept < 1:
-        raise ValueError(f"{kept!r} groups to keep: give at least 1")
-    if not 0 < retention <= 1:
-        raise ValueError(f"a retention rate of {retention!r}: give a share above 0 and up to 1")
+    check_count(most=_MOST_KEPT, kept=kept)
+    check_share(retention=retention)
+    if retention < 1 / MOST:
+        raise ValueError(f"retention = {retention!r}: give a share above 0, of at least {1 / MOST:.0e}")
 
 
 def _check_group(group_size: int) -> None:
-    if group_size < _LEAST_GROUP:
-        raise ValueError(f"a group of {group_size!r}: give at least 2 responses, which can differ")
+    check_count(least=_LEAST_GROUP, most=_MOST_GROUP, group_size=group_size)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_prereg.measure.workloads.models.checks import MOST
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,8 @@ def checked(seconds: Array, what: str) -> Array:
     """Return seconds [rows, columns] as contiguous float64, once they are known to be some.
 
     Raises:
-        ValueError: There are not two axes, the second is empty, or a value is negative or not finite.
+        ValueError: There are not two axes, the second is empty, or a value is negative, not finite or above
+            what a duration may be.
     """
     array = np.ascontiguousarray(seconds, dtype=np.float64)
     if array.ndim != 2 or not array.shape[1]:  # noqa: PLR2004
@@ -37,28 +40,8 @@ def checked(seconds: Array, what: str) -> Array:
             f"{what} of shape {array.shape}: give two axes, one row per step or replica, none of them empty"
         )
     least, most = (array.min(), array.max()) if array.size else (0.0, 0.0)
-    if not 0 <= least <= most < np.inf:
-        raise ValueError(f"{what} from {least} to {most} s: every one has to be finite and not negative")
+    if not 0 <= least <= most <= MOST:
+        raise ValueError(
+            f"{what} from {least} to {most} s: give finite times, none negative or above {MOST:.0e}"
+        )
     return array
-
-
-def check_seconds(**given: float) -> None:
-    """Refuse a named duration that is negative or not finite.
-
-    Raises:
-        ValueError: One is.
-    """
-    for name, seconds in given.items():
-        if not 0 <= seconds < np.inf:
-            raise ValueError(f"{name} = {seconds!r} s: give a finite time that is not negative")
-
-
-def check_count(**given: int) -> None:
-    """Refuse a named count that is no whole number from 1.
-
-    Raises:
-        ValueError: One is.
-    """
-    for name, count in given.items():
-        if count < 1 or count != int(count):
-            raise ValueError(f"{name} = {count!r}: give a whole number, at least 1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from pytest_prereg.measure.workloads.models.blocks import check_count, check_seconds
+from pytest_prereg.measure.workloads.models.checks import check_count, check_seconds
 from pytest_prereg.measure.workloads.models.laws import (
     REACH,
     check_law,
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 
-MOST_GROUPS = 170
+MOST_GROUPS = 10**6
+MOST_SPREAD_GROUPS = 170
 """Beyond it the factorial of their number is no float64."""
 
 
@@ -136,8 +137,9 @@ def expected_grouped_step(
     the step lasts longer, which is one about the order statistics of the groups' waits.
 
     Raises:
-        ValueError: ``group`` does not divide the completions, there are more than 170 groups, the law's
-            parameters make none, or a time is negative or not finite.
+        ValueError: ``group`` does not divide the completions, there are more groups than are computed
+            exactly (170 with spread, a million without), the law's parameters make none, or a time is
+            negative or not finite.
     """
     check_law(rate, reward=reward, deadline=deadline, spread=spread)
     check_count(group=group, completions=completions)
@@ -145,7 +147,7 @@ def expected_grouped_step(
     groups, left = divmod(completions, group)
     if left:
         raise ValueError(f"groups of {group} do not divide {completions} completions: give a divisor")
-    if groups > MOST_GROUPS:
+    if groups > (MOST_SPREAD_GROUPS if spread else MOST_GROUPS):
         raise ValueError(f"{groups} groups are beyond what is computed exactly: simulate with grouped_steps")
     if spread == 0:
         lasts = _two_valued_steps(groups, training, reward, deadline)
@@ -166,16 +168,23 @@ def _two_valued_steps(groups: int, training: float, reward: float, deadline: flo
 
 
 def _binomial(trials: int, probability: float) -> Array:
-    """Return the probabilities of 0, 1, … all successes."""
-    odds = [
-        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(trials + 1)
-    ]
-    return np.array(odds)
+    """Return the probabilities of 0, 1, … all successes.
+
+    As products of what one takes to the next, away from the likeliest number: none of them overflows.
+    """
+    likeliest = min(int((trials + 1) * probability), trials)
+    more, fewer = np.arange(likeliest, trials), np.arange(likeliest, 0, -1)
+    up = np.cumprod((trials - more) * probability / ((more + 1) * (1 - probability)))
+    down = np.cumprod(fewer * (1 - probability) / ((trials - fewer + 1) * probability))
+    odds = np.concatenate([down[::-1], [1.0], up])
+    found: Array = odds / math.fsum(odds)
+    return found
 
 
 def _edges(yet_to_train: Array, *, reward: float, deadline: float, spread: float) -> Array:
     """Where to part the integral over a step's length: dense where any group's law moves, at every jump."""
-    moving = np.minimum(reward * np.exp(spread * np.linspace(-REACH, REACH, 41)), deadline)
+    with np.errstate(over="ignore"):
+        moving = np.minimum(reward * np.exp(spread * np.linspace(-REACH, REACH, 41)), deadline)
     sums = yet_to_train[:, None] + np.append(moving, deadline)
     least = yet_to_train[0]
     return np.unique(np.append(sums[sums > least], least))

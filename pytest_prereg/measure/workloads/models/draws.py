@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pytest_prereg.measure.workloads.models.blocks import Array, blocks, check_count
+from pytest_prereg.measure.workloads.models.blocks import Array, blocks
+from pytest_prereg.measure.workloads.models.checks import check_count
 from pytest_prereg.measure.workloads.models.laws import check_law, wait_at
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def draw_durations(
     ``timeout_rate`` the deadline itself. The first steps of a longer draw are those of a shorter one.
 
     Raises:
-        ValueError: The parameters make no law, or there is no completion.
+        ValueError: The parameters make no law, there is no completion, or the steps are no count.
     """
     check_law(timeout_rate, reward=reward, deadline=deadline, spread=spread)
     check_count(completions=completions)
+    check_count(least=0, steps=steps)
     streams = _streams(generator)
     durations = np.empty((steps, completions))
     for block in blocks(steps, completions):
@@ -77,10 +79,11 @@ def simulate(
     block: ``simulate(batch_waits, default_rng(1), 10**6, 128, timeout_rate=0.01, reward=2, deadline=30)``.
 
     Raises:
-        ValueError: The parameters make no law, or there is no completion.
+        ValueError: The parameters make no law, there is no completion, or the steps are no count.
     """
     check_law(timeout_rate, reward=reward, deadline=deadline, spread=spread)
     check_count(completions=completions)
+    check_count(least=0, steps=steps)
     streams = _streams(generator)
     found = np.empty(steps)
     for block in blocks(steps, completions):
@@ -107,10 +110,12 @@ def draw_maxima(
     group give the slowest of each group, which ``grouped_steps(..., group=1)`` takes.
 
     Raises:
-        ValueError: The parameters make no law, or there is no completion.
+        ValueError: The parameters make no law, there is no completion, or the steps are no count.
     """
     check_law(timeout_rate, reward=reward, deadline=deadline, spread=spread)
     check_count(completions=completions)
+    for axis in shape if isinstance(shape, tuple) else (shape,):
+        check_count(least=0, shape=axis)
     log_share = -generator.standard_exponential(shape)
     return wait_at(log_share, timeout_rate, completions, reward=reward, deadline=deadline, spread=spread)
 

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_prereg.measure.workloads.models.blocks import Array, check_count, check_seconds
+from pytest_prereg.measure.workloads.models.checks import (
+    check_amount,
+    check_count,
+    check_seconds,
+    check_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_prereg.measure.workloads.models.blocks import Array
 
 WORKLOAD_VERSION = "1"
 
@@ -30,15 +37,13 @@ def check_law(rate: float, *, reward: float, deadline: float, spread: float) -> 
     Raises:
         ValueError: With the offending value.
     """
-    if not 0 <= rate <= 1:
-        raise ValueError(f"a timeout rate of {rate!r} is no probability: give one from 0 to 1")
+    check_share(timeout_rate=rate)
     check_seconds(reward=reward, deadline=deadline)
     if not 0 < reward <= deadline:
         raise ValueError(
             f"a usual reward of {reward!r} s, a deadline of {deadline!r} s: give a reward above 0 and by then"
         )
-    if not 0 <= spread < math.inf:
-        raise ValueError(f"a spread of {spread!r}: give the standard deviation of a logarithm, 0 or more")
+    check_amount(spread=spread)
 
 
 def hit_probability(rate: float, completions: int) -> float:
@@ -63,8 +68,7 @@ def knee(completions: int, share: float = 0.5) -> float:
         ValueError: ``share`` is no probability, or there is no completion.
     """
     check_count(completions=completions)
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share of {share!r} of the steps: give one from 0 to 1")
+    check_share(share=share)
     return 1.0 if share == 1 else -math.expm1(math.log1p(-share) / completions)
 
 
@@ -80,14 +84,16 @@ def wait_cdf(
     """Return the probability that a batch waits at most ``seconds``, in their shape.
 
     Raises:
-        ValueError: The law's parameters make none.
+        ValueError: A time is NaN, or the law's parameters make none.
     """
     from scipy.special import ndtr  # noqa: PLC0415
 
     check_law(rate, reward=reward, deadline=deadline, spread=spread)
     check_count(completions=completions)
     at = np.asarray(seconds, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    if np.isnan(at).any():
+        raise ValueError(f"seconds = {seconds!r}: nothing is earlier or later than NaN, give times")
+    with np.errstate(divide="ignore", over="ignore"):
         usual_is_later = (
             ndtr(-np.log(np.maximum(at, 0) / reward) / spread) if spread else (at < reward).astype(np.float64)
         )
@@ -112,7 +118,7 @@ def wait_quantile(
     """
     shares = np.asarray(share, dtype=np.float64)
     if not np.all((shares >= 0) & (shares <= 1)):
-        raise ValueError(f"a share of {share!r} of the steps: give one from 0 to 1")
+        raise ValueError(f"share = {share!r} of the steps: give probabilities, from 0 to 1")
     check_law(rate, reward=reward, deadline=deadline, spread=spread)
     check_count(completions=completions)
     with np.errstate(divide="ignore"):
@@ -167,7 +173,7 @@ def mean_over_waits(
 
     With no spread the wait has two values. With one, the part below the deadline has the density
     ``(1 - rate)**N`` times that of the greatest of N normal values, which Gauss-Legendre panels integrate
-    to about twelve digits; the rest sits on the deadline.
+    to about twelve digits up to a spread of 20; the rest sits on the deadline.
 
     Raises:
         ValueError: The law's parameters make none.

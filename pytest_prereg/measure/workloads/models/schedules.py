@@ -6,19 +6,15 @@ at a time would give; what each assumes and which orderings hold is in the docum
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from pytest_prereg.measure.workloads.models.blocks import (
-    Array,
-    blocks,
-    check_count,
-    check_seconds,
-    checked,
-)
+from pytest_prereg.measure.workloads.models.blocks import Array, blocks, checked
+from pytest_prereg.measure.workloads.models.checks import MOST, check_amount, check_count, check_seconds
 
 WORKLOAD_VERSION = "1"
+
+_ROUNDING = 1e-6
+"""By how much measured work may exceed what workers can have done: clocks are read one after another."""
 
 
 def batch_waits(durations: Array) -> Array:
@@ -69,8 +65,7 @@ def stale_makespan(waits: Array, *, staleness: int, generation: float, training:
         ValueError: ``staleness`` is negative, or a time is negative or not finite.
     """
     waits = checked(waits, "waits")
-    if staleness < 0 or staleness != int(staleness):
-        raise ValueError(f"staleness = {staleness!r}: give a whole number, 0 for a synchronous loop")
+    check_count(least=0, staleness=staleness)
     check_seconds(generation=generation, training=training)
     replicas, steps = waits.shape
     now = np.zeros(replicas)
@@ -104,13 +99,12 @@ def pool_makespans(
     durations = checked(durations, "durations")
     check_count(workers=workers)
     check_seconds(creation=creation)
-    if rate is not None and not 0 < rate < math.inf:
-        raise ValueError(f"{rate!r} creations a second: give a positive rate, or None for no limit")
-    gap = 0.0 if warm or rate is None else 1 / rate
-    extra = 0.0 if warm else creation
+    gap = 0.0 if rate is None else _seconds_between(rate)
+    if warm:
+        creation = gap = 0.0
     makespans = np.empty(len(durations))
     for block in blocks(len(durations), min(durations.shape[1], workers)):
-        makespans[block] = _list_schedule(durations[block] + extra, workers, gap)
+        makespans[block] = _list_schedule(durations[block] + creation, workers, gap)
     return makespans
 
 
@@ -118,12 +112,26 @@ def efficiency(work: float | Array, workers: int, makespan: float | Array) -> Ar
     """Return η = work ÷ (workers × makespan), in the shape of the seconds given: the busy share of a pool.
 
     Raises:
-        ValueError: There is no worker, or a makespan is not positive.
+        ValueError: There is no worker, a makespan is not positive, or the work is negative, not finite or
+            more than so many workers can do by then.
     """
     check_count(workers=workers)
-    if not np.all(np.asarray(makespan) > 0):
-        raise ValueError(f"a makespan of {makespan!r} s: give one above 0")
-    return np.asarray(work, dtype=np.float64) / (workers * np.asarray(makespan, dtype=np.float64))
+    work, makespan = np.asarray(work, dtype=np.float64), np.asarray(makespan, dtype=np.float64)
+    if not np.all((makespan > 0) & (makespan <= MOST)):
+        raise ValueError(f"a makespan of {makespan} s: give one above 0, and finite")
+    if not np.all((work >= 0) & (work <= workers * makespan * (1 + _ROUNDING))):
+        raise ValueError(
+            f"work of {work} s: {workers} workers do between none and {workers * makespan} s of it by then"
+        )
+    return np.asarray(work / (workers * makespan))
+
+
+def _seconds_between(rate: float) -> float:
+    """Seconds from one creation to the next."""
+    check_amount(rate=rate)
+    if rate < 1 / MOST:
+        raise ValueError(f"rate = {rate!r} creations a second: give a positive one, or None for no limit")
+    return 1 / rate
 
 
 def _group_maxima(durations: Array, group: int) -> Array:
@@ -144,14 +152,16 @@ def _group_maxima(durations: Array, group: int) -> Array:
 
 def _list_schedule(durations: Array, workers: int, gap: float) -> Array:
     """Return makespans [steps] where starts are at least ``gap`` apart."""
+    if workers >= durations.shape[1]:
+        ends: Array = (durations + np.arange(durations.shape[1]) * gap).max(axis=1)
+        return ends
     jobs = np.ascontiguousarray(durations.T)
-    at_once = min(workers, len(jobs))
-    starts = np.arange(at_once) * gap
-    free = np.ascontiguousarray((jobs[:at_once] + starts[:, None]).T)
+    starts = np.arange(workers) * gap
+    free = np.ascontiguousarray((jobs[:workers] + starts[:, None]).T)
     slots = free.reshape(-1)
-    rows = np.arange(len(free)) * at_once
+    rows = np.arange(len(free)) * workers
     last = np.full(len(free), starts[-1])
-    for job in jobs[at_once:]:
+    for job in jobs[workers:]:
         earliest = rows + free.argmin(axis=1)
         last = np.maximum(slots[earliest], last + gap)
         slots[earliest] = last + job
