@@ -1,4 +1,7 @@
-"""Seconds of one core for 10⁶ steps of 128 completions in the models of the barrier, draws included."""
+"""Seconds of one core for 10⁶ steps of 128 completions in the models of the barrier.
+
+Scaled from fewer steps. With the draws, but for pools and runs, which are given theirs.
+"""
 
 from __future__ import annotations
 

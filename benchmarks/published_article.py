@@ -40,6 +40,14 @@ def stages(*, shared: bool = False) -> list[Stage]:
     ]
 
 
+@number("can mean at least four different things", "at least four")
+def meanings() -> Found:
+    """Meanings of "more token-efficient" that are listed."""
+    listed = ("interaction samples", "training tokens", "tokens at use time", "compute and time")
+    at_least = 4
+    return Found(value=len(listed), holds=len(listed) >= at_least, note="Rows of the table below it.")
+
+
 @number("exactly 2,048 generated tokens per response", "1,048,576", "tokens")
 def tokens_generated() -> Found:
     """Tokens that a batch generates."""
