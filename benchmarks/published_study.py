@@ -161,8 +161,8 @@ def in_between() -> Found:
         holds=bool(before_the_deadline == usual),
         note="True of a step, and of the median of an odd number of them: that of seven reads the higher "
         f"value with a probability of {median:.2f} at 1 %, and {rare:.2f} at 0.5 %. Not of a run, as the "
-        f"study corrects later: at 1 % it idles for {run_share(0.01):.1f} % of its time, and in between at every "
-        "rate but 0 and 1.",
+        f"study corrects later: at 1 % it idles for {run_share(0.01):.1f} % of its time, and in between at "
+        "every rate but 0 and 1.",
     )
 
 
