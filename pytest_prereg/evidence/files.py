@@ -35,6 +35,8 @@ class Attempt(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     outside: str | None = None
     """Which of the registered conditions did not hold."""
     resumed: bool = False
+    unreadable: dict[str, str] = {}
+    """By metric without a value, the instrument that could not be read."""
 
 
 class Spent(msgspec.Struct, kw_only=True, frozen=True):

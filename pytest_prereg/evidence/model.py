@@ -124,6 +124,9 @@ class Finished(Line, kw_only=True, frozen=True, tag="finished"):
     """Which of the registered conditions did not hold when it ran."""
     resumed: bool = False
     """Whether it found a checkpoint that an earlier attempt had left."""
+    unreadable: dict[str, str] = {}
+    """By metric without a value, the instrument that could not be read; empty where the body declared the
+    repeat invalid itself."""
 
 
 class Footer(Line, kw_only=True, frozen=True, tag="footer"):
@@ -161,6 +164,8 @@ class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """Which of the registered conditions did not hold."""
     resumed: bool = False
     """Went on from what an earlier attempt had left."""
+    unreadable: dict[str, str] = {}
+    """By metric without a value, the instrument that could not be read."""
 
 
 class Series(msgspec.Struct, kw_only=True, frozen=True):

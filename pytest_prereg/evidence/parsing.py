@@ -70,6 +70,7 @@ class _Finished(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="
     cause: str | None = None
     outside: str | None = None
     resumed: bool = False
+    unreadable: dict[str, str] = {}
     seconds: _Seconds = _Seconds()
 
 
@@ -239,6 +240,7 @@ class Parser:
                 cause=finished.cause,
                 outside=finished.outside and sys.intern(finished.outside),
                 resumed=finished.resumed,
+                unreadable=self._shared(finished.unreadable) if finished.unreadable else _NO_INSTRUMENTS,
             )
         )
 

@@ -177,6 +177,7 @@ def _recorded(attempt: Attempt, position: int, machine: str | None, *, by_author
         by_author=by_author,
         outside=attempt.outside,
         resumed=attempt.resumed,
+        unreadable=attempt.unreadable,
     )
 
 

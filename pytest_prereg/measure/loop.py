@@ -256,6 +256,7 @@ class _Session:
             samples={**result.samples, **reduced},
             outside=repeat_outside(self.experiment.table.conditions, result.environment),
             resumed=result.resumed,
+            unreadable=result.unreadable,
         )
 
     def _ended(self, started: Started, result: Result) -> tuple[Outcome, str | None]:

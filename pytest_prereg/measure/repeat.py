@@ -20,7 +20,7 @@ from pytest_prereg.registry.instruments import INSTRUMENTS, in_unit, needs_calib
 from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from pytest_prereg.measure.experiment import MetricDeclarations
     from pytest_prereg.measure.instruments.reading import Reading
@@ -39,6 +39,9 @@ class Readings:
     """How many samples a value was reduced from."""
     problems: list[str] = field(default_factory=list)
     """Reasons why the repeat is invalid, in the order they came up."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """By metric without a value, the instrument that could not be read; empty where anything else is a
+    problem: then it is not for want of a reading alone that the repeat is invalid."""
     missing: list[str] = field(default_factory=list)
     """Declared metrics without a value, a sentence for each; expected of a body that was cut short."""
 
@@ -77,6 +80,8 @@ class Repeat:
         self._numbers: dict[str, list[float]] = {}
         self._vectors: set[str] = set()
         self._takers: dict[str, set[str | None]] = {}
+        self._unread: list[tuple[str | None, str]] = []
+        """Metric and instrument of each problem that is the want of a reading; of all metrics without one."""
         self._readings = Readings()
 
     @property
@@ -173,8 +178,28 @@ class Repeat:
             instruments=self._instruments(),
             samples=dict(found.samples),
             problems=list(found.problems),
+            unreadable=self._without_reading(values),
             missing=missing,
         )
+
+    def _unreadable(self, instrument: str, reason: str, metric: str | None = None) -> None:
+        """Note why an instrument could not be read: for one metric, or for all that will have no value.
+
+        The repeat is invalid, as by :meth:`invalidate`; evidence tells the two apart.
+        """
+        self._readings.problems.append(reason)
+        self._unread.append((metric, instrument))
+
+    def _without_reading(self, values: Collection[str]) -> dict[str, str]:
+        """Return which instrument could not be read, by metric that has no value for that alone."""
+        if len(self._unread) < len(self._readings.problems):
+            return {}
+        found = {}
+        for metric, instrument in self._unread:
+            for name in self._units if metric is None else [metric]:
+                if name not in values:
+                    found[name] = instrument
+        return found
 
     def _value(self, name: str) -> float | list[float]:
         numbers = self._numbers[name]
@@ -212,7 +237,7 @@ class Repeat:
     def _tell_unreadable(self, name: str, instrument: str, reason: str) -> None:
         message = f'metric "{name}": {instrument} can\'t be read: {reason}'
         if name in self._units:
-            self._readings.problems.append(message)
+            self._unreadable(instrument, message, name)
         else:
             self._readings.diagnostics.setdefault(name, []).append(message)
 

@@ -60,6 +60,7 @@ class Result(msgspec.Struct, kw_only=True, frozen=True):
     environment: dict[str, Any] = {}
     resumed: bool = False
     """Whether it found a checkpoint that an earlier attempt had left."""
+    unreadable: dict[str, str] = {}
 
 
 class Executor(Protocol):

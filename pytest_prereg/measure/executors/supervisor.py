@@ -282,6 +282,7 @@ class Supervision:
             seconds=self._seconds(),
             environment=self._environment(),
             resumed=self.resumed,
+            unreadable=readings.unreadable,
         )
 
     def _environment(self) -> dict[str, Any]:

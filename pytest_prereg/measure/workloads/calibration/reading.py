@@ -40,7 +40,7 @@ def calibrating(repeat: Repeat, instrument: str, known: Sequence[str]) -> Iterat
     try:
         yield
     except (UnreadableError, StimulusError) as error:
-        repeat.invalidate(f"{instrument} is not calibrated: {error}")
+        repeat._unreadable(instrument, f"{instrument} is not calibrated: {error}")  # noqa: SLF001 - not the body's
 
 
 def read_during(repeat: Repeat, instrument: str, act: Callable[[Reader], Known]) -> tuple[Reading, Known]:
