@@ -12,6 +12,7 @@ from pytest_prereg.judge.bounds import impossible
 from pytest_prereg.judge.exclusions import NONE, is_by_author, is_by_rule
 from pytest_prereg.judge.faults import too_many_faults
 from pytest_prereg.judge.findings import plural
+from pytest_prereg.judge.instruments import is_unread, never_read
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.judge.scope import out_of_conditions, out_of_scope
 
@@ -53,7 +54,7 @@ def against(judgement: Judgement, doubt: Doubt) -> Judgement:
 def obstacles_to(
     question: Question, series: Series, repeats: Sequence[RecordedRepeat], faults: Sequence[str], n: int
 ) -> list[Doubt]:
-    """What keeps these repeats from deciding: impossible readings, conditions, machines that differ, faults.
+    """What keeps these repeats from deciding: no readings, or impossible ones, conditions, machines, faults.
 
     Args:
         question: What is asked of them.
@@ -62,7 +63,7 @@ def obstacles_to(
         faults: A repeat id for each infrastructure fault.
         n: Repeats planned of each arm, the smaller arm's.
     """
-    doubts: list[Doubt] = []
+    doubts: list[Doubt] = [*never_read(question.metrics, repeats, series)]
     if question.bounds and (impossibility := impossible(question, repeats)):
         doubts.append(impossibility)
     if elsewhere := out_of_conditions(series, repeats):
@@ -109,4 +110,11 @@ def losses(sample: Sample, allowed: int, choice: Choice = NONE) -> Iterator[Doub
                 f"{plural(count, 'repeat')}{of} excluded by rule; max-excluded is {allowed}",
             )
     if every and not sample.kept:
-        yield Reason.EXCLUDED, "every repeat was set aside"
+        yield Reason.EXCLUDED, _none_kept(every)
+
+
+def _none_kept(repeats: Sequence[RecordedRepeat]) -> str:
+    unread = next((repeat for repeat in repeats if is_unread(repeat)), None)
+    if unread is None or not all(map(is_unread, repeats)):
+        return "every repeat was set aside"
+    return f"every repeat is invalid for want of a reading: {unread.cause}"

@@ -43,7 +43,8 @@ class Readings:
     """By metric without a value, the instrument that could not be read; empty where anything else is a
     problem: then it is not for want of a reading alone that the repeat is invalid."""
     missing: list[str] = field(default_factory=list)
-    """Declared metrics without a value, a sentence for each; expected of a body that was cut short."""
+    """Declared metrics without a value, a sentence for each; expected of a body that was cut short. Those
+    that could not be read are among the problems."""
 
 
 class Repeat:
@@ -168,7 +169,8 @@ class Repeat:
         found = self._readings
         values = {name: self._value(name) for name in self._numbers}
         undeclared = [name for name in (*values, *found.diagnostics) if name not in self._units]
-        missing = [_missing(name, undeclared) for name in self._units if name not in values]
+        unreadable = self._without_reading(values)
+        lacking = (name for name in self._units if name not in values and name not in unreadable)
         return Readings(
             values={name: value for name, value in values.items() if name in self._units},
             diagnostics={
@@ -178,8 +180,8 @@ class Repeat:
             instruments=self._instruments(),
             samples=dict(found.samples),
             problems=list(found.problems),
-            unreadable=self._without_reading(values),
-            missing=missing,
+            unreadable=unreadable,
+            missing=[_missing(name, undeclared) for name in lacking],
         )
 
     def _unreadable(self, instrument: str, reason: str, metric: str | None = None) -> None:

@@ -38,13 +38,13 @@ REASONS: Mapping[Reason, str] = {
     "nothing can be concluded from it; what was changed can be brought back",
     Reason.REQUIRED: "it rests on another prediction that is not supported",
     Reason.INSTRUMENT: "what took the readings was not shown to read right, on this kind of machine and "
-    "before them, or it read what cannot be",
+    "before them, or it read what cannot be, or could be read in no repeat",
     Reason.SCOPE: "what is compared did not run on one kind of machine: the machine may be the difference",
     Reason.INFRASTRUCTURE: "more attempts were lost to the machinery than can be ignored: what was lost may "
     "differ from what was kept",
     Reason.TASK_FAILED: "repeats failed; leaving them out would report the survivors alone",
-    Reason.EXCLUDED: "the verdict hangs on repeats that somebody set aside, or rules took out more of them "
-    "than was registered",
+    Reason.EXCLUDED: "the verdict hangs on repeats that were set aside, by somebody or for want of a "
+    "reading, or rules took out more of them than was registered",
     Reason.N_TOO_SMALL: "so few repeats cannot decide it, whatever they show",
     Reason.UNBOUNDED: "the data do not bound the estimate on either side, or a value has no logarithm",
     Reason.CENSORED: "too much was cut off by a timeout or a cap to know what the estimate would be",
@@ -66,7 +66,7 @@ FLAGS: Mapping[str, str] = {
     "instrument-unstated": "a metric was recorded by hand, or by an undeclared instrument",
     "imported early": "taken in before a commit had the registration: the data were there first",
     "imported": "measured elsewhere: what was left out before the import, nobody can see",
-    "invalid repeats": "a repeat declared itself invalid, or did not record what it should; where the "
+    "invalid repeats": "a repeat declared itself invalid, or lacks what it should have; where the "
     "verdict is another with it, it is inconclusive",
     "excluded by rule": "a registered rule took repeats out",
     "excluded": "its author took repeats out when their values could be seen; where the verdict is "
