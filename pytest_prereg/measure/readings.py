@@ -11,8 +11,33 @@ COARSE = frozenset({"float32", "float16", "bfloat16"})
 """Types that lose time: float32 tells seconds since 1970 apart only when they are two minutes apart."""
 
 
+LONGEST_NAME = 100
+"""Characters of an instrument's name: evidence has it beside every value."""
+
+
 class ReadingError(ValueError):
     """A value that breaks the contract of its metric; the repeat is invalid."""
+
+
+def metric_name(name: object) -> str:
+    """Return ``name``; raise ``TypeError`` if it is no text: no metric has such a name."""
+    if not isinstance(name, str):
+        raise TypeError(f"a metric has a text for its name, not {_shown(name)}")
+    return str.__str__(name)
+
+
+def instrument_name(name: object) -> str:
+    """Return ``name``.
+
+    Raises:
+        TypeError: It is no text.
+        ReadingError: It is empty, longer than 100 characters, or has one that can't be printed.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"an instrument has a text for its name, not {_shown(name)}")
+    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise ReadingError(f'no instrument has the name {_shown(name)}; write a word, such as "probe"')
+    return str.__str__(name)
 
 
 def reading(name: str, value: object, unit: str) -> float | list[float]:

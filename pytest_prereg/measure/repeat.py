@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,16 +16,16 @@ from pytest_prereg.measure.instruments.readers import READERS, reader_of
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
 from pytest_prereg.measure.instruments.window import Window
-from pytest_prereg.measure.readings import ReadingError, reading
+from pytest_prereg.measure.readings import ReadingError, instrument_name, metric_name, reading
 from pytest_prereg.registry.durations import seconds_in
-from pytest_prereg.registry.instruments import INSTRUMENTS, in_unit, needs_calibration
+from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND, in_unit, needs_calibration
 from pytest_prereg.registry.refusals import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from pytest_prereg.measure.experiment import MetricDeclarations
-    from pytest_prereg.measure.instruments.reading import Reading
+    from pytest_prereg.measure.instruments.reading import Reader, Reading
 
 BENCH_SECONDS = 0.2
 
@@ -42,6 +44,9 @@ class Readings:
     unreadable: dict[str, str] = field(default_factory=dict)
     """By metric without a value, the instrument that could not be read; empty where anything else is a
     problem: then it is not for want of a reading alone that the repeat is invalid."""
+    discarded: list[str] = field(default_factory=list)
+    """Declared metrics of which readings were begun and never taken, a sentence for each; expected of a body
+    that was cut short."""
     missing: list[str] = field(default_factory=list)
     """Declared metrics without a value, a sentence for each; expected of a body that was cut short. Those
     that could not be read are among the problems."""
@@ -83,6 +88,12 @@ class Repeat:
         self._takers: dict[str, set[str | None]] = {}
         self._unread: list[tuple[str | None, str]] = []
         """Metric and instrument of each problem that is the want of a reading; of all metrics without one."""
+        self._begun: Counter[str] = Counter()
+        self._ended: Counter[str] = Counter()
+        """Blocks that are timed or read over, by metric: what began and didn't end was thrown away."""
+        self._notes: dict[str, list[Any]] = {}
+        """What instruments say beside their readings, out of reach of what the body records."""
+        self._censored: dict[str, list[float]] = {}
         self._readings = Readings()
 
     @property
@@ -109,18 +120,23 @@ class Repeat:
         """Return a context manager that times its block, the accelerator synchronised at both ends.
 
         The reading is in the metric's own unit of time. Entered again, it appends a sample: the value is
-        then the list of all.
+        then the list of all. A block that raises has no reading; if the body goes on, the repeat is invalid,
+        since who may throw readings away can choose among them. What may fail is caught inside the block.
         """
         scale = self._per_second(name)
-        return WallClock(lambda seconds: self._append(name, [seconds * scale], WALL_CLOCK))
+        return WallClock(lambda: self._begin(name), lambda seconds: self._time(name, seconds * scale))
 
     def bench(self, name: str, fn: Callable[[], object], *, seconds: float = BENCH_SECONDS) -> float:
         """Record the mean time of a call of ``fn``, from many calls over about ``seconds``; return it.
 
-        For what is too short to time once. The first call doesn't count.
+        For what is too short to time once. The first call doesn't count. As with :meth:`timer`, a call that
+        raises must not be one of several tries.
         """
+        scale = self._per_second(name)
+        self._begin(name)
         timing = bench(fn, seconds=seconds)
-        value = timing.seconds * self._per_second(name)
+        self._end(name)
+        value = timing.seconds * scale
         self._take(name, value, timing.instrument)
         self._readings.samples[name] = timing.calls
         return value
@@ -138,8 +154,8 @@ class Repeat:
     def samples(self, name: str, values: Iterable[object], *, unit: str | None = None) -> None:
         """Append samples to a metric; its value is the list of all."""
         items = values if hasattr(values, "tolist") else list(values)
-        if name not in self._units:
-            self._readings.diagnostics.setdefault(name, []).extend(items)
+        if metric_name(name) not in self._units:
+            self._note_samples(name, items)
             return
         self._check_unit(name, unit)
         numbers = self._read(name, items)
@@ -148,17 +164,34 @@ class Repeat:
 
     def censor(self, name: str, *, at_least: float) -> None:
         """Say that a sample of a metric was cut off at ``at_least``: what it would have been isn't known."""
-        self._readings.diagnostics.setdefault("censored", {}).setdefault(name, []).append(at_least)
+        self._censored.setdefault(metric_name(name), []).append(at_least)
         if name in self._units:
             self._readings.problems.append(f'metric "{name}" is censored at {at_least:g}')
 
     def instrument(self, name: str) -> Instrument:
-        """Return a handle that records readings as taken by the instrument ``name``.
+        """Return a handle that records readings as taken by an instrument of the study's own, ``name``.
 
-        An instrument of the package also reads by itself, over a block: ``with
-        repeat.instrument("process-memory").window("peak"): ...``.
+        An instrument of the package reads by itself, over a block: ``with
+        repeat.instrument("process-memory").window("peak"): ...``. What a body records under its name is kept
+        as recorded by hand, or refused where the instrument has to be calibrated.
+
+        Raises:
+            TypeError: ``name`` is no text.
+            ReadingError: It is none that an instrument can have.
         """
-        return Instrument(self, name)
+        try:
+            found = instrument_name(name)
+        except ReadingError as error:
+            self._refuse(str(error))
+        return Instrument(self, found, None if found in SELF_BOUND else found)
+
+    def _taken_by(self, name: str) -> Instrument:
+        """Return a handle that records under the name of an instrument of the package, as its readers do.
+
+        For the built-in experiments alone, which hold their own clock or stimulus. A study's module has no
+        such way by the public interface: a number that a body typed would pass as read by what is trusted.
+        """
+        return Instrument(self, name, name)
 
     def invalidate(self, reason: str) -> None:
         """Declare this repeat invalid; what was recorded, before or after, is kept."""
@@ -176,11 +209,13 @@ class Repeat:
             diagnostics={
                 **found.diagnostics,
                 **{name: value for name, value in values.items() if name not in self._units},
+                **self._told(),
             },
             instruments=self._instruments(),
             samples=dict(found.samples),
             problems=list(found.problems),
             unreadable=unreadable,
+            discarded=[_discarded(name, times) for name, times in self._discards() if name in self._units],
             missing=[_missing(name, undeclared) for name in lacking],
         )
 
@@ -194,7 +229,9 @@ class Repeat:
 
     def _without_reading(self, values: Collection[str]) -> dict[str, str]:
         """Return which instrument could not be read, by metric that has no value for that alone."""
-        if len(self._unread) < len(self._readings.problems):
+        if len(self._unread) < len(self._readings.problems) or any(
+            name in self._units for name, _ in self._discards()
+        ):
             return {}
         found = {}
         for metric, instrument in self._unread:
@@ -203,12 +240,31 @@ class Repeat:
                     found[name] = instrument
         return found
 
+    def _begin(self, name: str) -> None:
+        self._begun[name] += 1
+
+    def _end(self, name: str) -> None:
+        self._ended[name] += 1
+
+    def _discards(self) -> Iterable[tuple[str, int]]:
+        """Return how many blocks of a metric began and did not end, where there are such."""
+        return (self._begun - self._ended).items()
+
+    def _told(self) -> dict[str, Any]:
+        """Return the diagnostics that are the tool's own; a body's of the same names give way."""
+        told = {"censored": self._censored, "discarded": dict(self._discards())}
+        return deepcopy({**self._notes, **{name: each for name, each in told.items() if each}})
+
+    def _note_samples(self, name: str, items: Iterable[object]) -> None:
+        kept = self._readings.diagnostics.get(name, [])
+        self._readings.diagnostics[name] = [*(kept if isinstance(kept, list) else [kept]), *items]
+
     def _value(self, name: str) -> float | list[float]:
         numbers = self._numbers[name]
         return list(numbers) if name in self._vectors or len(numbers) > 1 else numbers[0]
 
     def _take(self, name: str, value: object, instrument: str | None, unit: str | None = None) -> None:
-        if name not in self._units:
+        if metric_name(name) not in self._units:
             self._readings.diagnostics[name] = value
             return
         if name in self._numbers:
@@ -221,27 +277,39 @@ class Repeat:
 
     def _window(self, name: str, instrument: str) -> Window:
         kind = INSTRUMENTS[instrument]
-        unit = self._units.get(name, kind.unit)
+        unit = self._units.get(metric_name(name), kind.unit)
         scale = in_unit(kind, unit)
         if scale is None:
             self._refuse(f'metric "{name}" is declared in {unit}, and {instrument} reads {kind.unit}')
         return Window(
-            reader_of(instrument),
+            lambda: self._reader(name, instrument),
             lambda reading: self._take_reading(name, reading, scale),
             lambda reason: self._tell_unreadable(name, instrument, reason),
         )
 
+    def _reader(self, name: str, instrument: str) -> Reader:
+        self._begin(name)
+        return reader_of(instrument)
+
+    def _time(self, name: str, value: float) -> None:
+        self._end(name)
+        self._append(name, [value], WALL_CLOCK)
+
     def _take_reading(self, name: str, reading: Reading, scale: float) -> None:
+        self._end(name)
         self._append(name, [reading.value * scale], reading.instrument)
-        details = self._readings.diagnostics.setdefault(f"{name}: {reading.instrument}", [])
-        details.append(reading.details)
+        self._note(name, reading.instrument, reading.details)
+
+    def _note(self, name: str, instrument: str, what: object) -> None:
+        self._notes.setdefault(f"{name}: {instrument}", []).append(deepcopy(what))
 
     def _tell_unreadable(self, name: str, instrument: str, reason: str) -> None:
+        self._end(name)
         message = f'metric "{name}": {instrument} can\'t be read: {reason}'
         if name in self._units:
             self._unreadable(instrument, message, name)
         else:
-            self._readings.diagnostics.setdefault(name, []).append(message)
+            self._note(name, instrument, message)
 
     def _read(self, name: str, value: object) -> float | list[float]:
         try:
@@ -284,7 +352,7 @@ class Repeat:
         return {name: instrument for name, instrument in only.items() if instrument is not None}
 
     def _per_second(self, name: str) -> float:
-        unit = self._units.get(name, "s")
+        unit = self._units.get(metric_name(name), "s")
         second = seconds_in(unit)
         if second is None:
             self._refuse(f'metric "{name}" is declared in {unit}, which a timer cannot read')
@@ -309,18 +377,27 @@ class Repeat:
 class Instrument:
     """Records readings of one repeat under the name of what took them."""
 
-    def __init__(self, repeat: Repeat, name: str) -> None:
+    def __init__(self, repeat: Repeat, name: str, taker: str | None) -> None:
         self._repeat = repeat
-        self.name = name
+        self._name = name
+        self._taker = taker
+        """What is named as having taken a number that is handed in; ``None``: nothing, it is by hand."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
 
     def record(self, name: str, value: object, *, unit: str | None = None) -> None:
         """Record a metric that this instrument read; as :meth:`Repeat.record`.
+
+        Evidence names the instrument if it is the study's own; of the package's, only what they read.
 
         Raises:
             ReadingError: It has to be calibrated, and so takes its readings itself, over its window.
         """
         self._repeat._check_taker(name, self.name)  # noqa: SLF001
-        self._repeat._take(name, value, self.name, unit)  # noqa: SLF001
+        self._repeat._take(name, value, self._taker, unit)  # noqa: SLF001
 
     def window(self, name: str) -> Window:
         """Return a context manager that reads over its block, and records what it read as metric ``name``.
@@ -344,3 +421,9 @@ def _missing(name: str, undeclared: Iterable[str]) -> str:
     message = f'metric "{name}" was not recorded'
     near = nearest(name, undeclared)
     return message if near is None else f'{message}; "{near}", which is not declared, was'
+
+
+def _discarded(name: str, times: int) -> str:
+    """Say that readings of a metric were begun and not taken."""
+    were = "a reading was" if times == 1 else f"{times} readings were"
+    return f'metric "{name}": {were} begun and thrown away; what may fail is caught inside the block'

@@ -30,6 +30,12 @@ def report(ended="returned", **readings):
             Outcome.INVALID,
             "a; b",
         ),
+        (Ending(end=End.REPORTED, began=True, report=report(discarded=["a"])), Outcome.INVALID, "a"),
+        (
+            Ending(end=End.REPORTED, began=True, report=report("exception", discarded=["a"])),
+            Outcome.TASK_FAILED,
+            "exception",
+        ),
         (Ending(end=End.DIED, began=True, status=0), Outcome.TASK_FAILED, "exit"),
         (Ending(end=End.DIED, began=True, status=-signal.SIGSEGV), Outcome.TASK_FAILED, "signal"),
         (Ending(end=End.DIED, began=True, status=-signal.SIGKILL), Outcome.INFRASTRUCTURE, "killed"),

@@ -8,6 +8,7 @@ from pytest_prereg.measure.instruments.readers import READERS
 from pytest_prereg.measure.instruments.reading import Reading
 from pytest_prereg.measure.readings import ReadingError
 from pytest_prereg.measure.repeat import Repeat
+from pytest_prereg.registry.instruments import SELF_BOUND
 
 
 class Half:
@@ -52,10 +53,25 @@ def test_a_number_of_the_bodys_is_refused_under_that_name(repeat):
     assert (repeat.readings().values, len(repeat.readings().problems)) == ({}, 1)
 
 
-@pytest.mark.parametrize("name", ["probe", "square-wave", "wall-clock"])
-def test_and_kept_under_any_that_needs_no_calibration(repeat, name):
+def test_and_kept_under_an_instrument_of_the_studys_own(repeat):
+    repeat.instrument("probe").record("busy", 50)
+    assert repeat.readings().instruments == {"busy": "probe"}
+
+
+@pytest.mark.parametrize("name", [*sorted(SELF_BOUND)])
+def test_of_the_packages_that_need_no_calibration_only_the_package_fills_in_readings(repeat, name):
     repeat.instrument(name).record("busy", 50)
-    assert repeat.readings().instruments == {"busy": name}
+    assert repeat.readings().values == {"busy": 50}
+    assert repeat.readings().instruments == {}
+
+
+def test_a_number_of_the_bodys_beside_a_reading_leaves_both_without_an_instrument():
+    repeat = Repeat(metrics={"peak": "byte"})
+    with repeat.instrument("process-memory").window("peak"):
+        pass
+    assert repeat.readings().instruments == {"peak": "process-memory"}
+    repeat.samples("peak", [1.0])
+    assert repeat.readings().instruments == {}
 
 
 @pytest.mark.parametrize(

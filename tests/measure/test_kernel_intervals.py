@@ -343,7 +343,7 @@ class Taken:
 
     def __init__(self, reader):
         self.readings, self.refusals = [], []
-        self.window = Window(reader, self.readings.append, self.refusals.append)
+        self.window = Window(lambda: reader, self.readings.append, self.refusals.append)
 
     @property
     def reading(self) -> Reading:

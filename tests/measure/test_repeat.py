@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -60,6 +62,46 @@ def test_a_block_that_raises_has_no_reading(repeat):
     with pytest.raises(RuntimeError), repeat.timer("t"):
         raise RuntimeError
     assert "t" not in repeat.readings().values
+
+
+def test_readings_that_the_body_throws_away_are_told_and_an_honest_failure_inside_a_block_is_not(repeat):
+    for _ in range(2):
+        with suppress(TimeoutError), repeat.timer("t"):
+            raise TimeoutError
+    with suppress(TimeoutError), repeat.timer("aside"):
+        raise TimeoutError
+    with repeat.timer("t"), suppress(TimeoutError):
+        raise TimeoutError
+    repeat.record("k", 1)
+    readings = repeat.readings()
+    assert len(readings.discarded) == 1
+    assert readings.discarded[0].startswith('metric "t": 2 readings were begun and thrown away')
+    assert readings.diagnostics["discarded"] == {"t": 2, "aside": 1}
+    assert (readings.problems, list(readings.values)) == ([], ["t", "k"])
+
+
+def test_a_timer_that_is_left_behind_and_a_benchmark_that_raises_are_thrown_away_too(repeat):
+    repeat.timer("t").__enter__()
+    with pytest.raises(ZeroDivisionError):
+        repeat.bench("t", lambda: 1 / 0)
+    assert repeat.readings().diagnostics["discarded"] == {"t": 2}
+
+
+def test_a_timer_is_not_entered_within_itself_where_it_would_read_too_little(repeat):
+    timer = repeat.timer("t")
+    with timer:
+        with (
+            pytest.raises(RuntimeError, match=r"this timer is under way already: .* make another for each"),
+            timer,
+        ):
+            pass
+        time.sleep(0.01)
+    assert repeat.readings().values["t"] >= 0.01
+    assert repeat.readings().discarded == []
+
+
+def test_a_timer_hands_a_body_no_way_to_say_what_it_read(repeat):
+    assert [name for name in dir(repeat.timer("t")) if not name.startswith("_")] == []
 
 
 def test_the_accelerator_is_synchronised_at_both_ends_if_it_is_in_use(repeat, monkeypatch):
@@ -146,6 +188,43 @@ def test_undeclared_metrics_are_diagnostics_whatever_they_are(repeat):
     assert readings.diagnostics["note"] == "warm"
     assert readings.diagnostics["more"] == [1, "two"]
     assert readings.diagnostics["aside"] >= 0
+
+
+def test_samples_go_after_what_was_recorded_of_that_name(repeat):
+    repeat.record("more", "first")
+    repeat.samples("more", [1])
+    assert repeat.readings().diagnostics["more"] == ["first", 1]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda repeat: repeat.record(5, 1),
+        lambda repeat: repeat.samples(None, [1]),
+        lambda repeat: repeat.timer(("t",)),
+        lambda repeat: repeat.bench(b"t", int),
+        lambda repeat: repeat.censor(5, at_least=1),
+        lambda repeat: repeat.instrument("wall-clock").window(5),
+    ],
+)
+def test_a_metric_is_named_by_a_text(repeat, act):
+    with pytest.raises(TypeError, match="a metric has a text for its name, not "):
+        act(repeat)
+
+
+@pytest.mark.parametrize("name", [5, None, ["probe"], Path("probe")])
+def test_so_is_an_instrument(repeat, name):
+    with pytest.raises(TypeError, match="an instrument has a text for its name, not "):
+        repeat.instrument(name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\ud800", "a\nb", "x" * 101])
+def test_and_by_one_that_can_be_read(repeat, name):
+    with pytest.raises(ReadingError, match="no instrument has the name"):
+        repeat.instrument(name)
+    assert len(repeat.readings().problems) == 1
+    repeat.instrument("CPU probe, 2nd").record("k", 1)
+    assert repeat.readings().instruments == {"k": "CPU probe, 2nd"}
 
 
 def test_an_invalid_repeat_has_a_reason_even_where_none_is_given():

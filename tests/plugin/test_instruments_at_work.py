@@ -53,7 +53,7 @@ READERS.update({name: f"{__name__}:{name}" for name in READERS})
 def wave(repeat: Repeat, *, instrument: str = "kernel-intervals") -> None:
     with repeat.instrument(instrument).window("seen"):
         pass
-    repeat.instrument("square-wave").record("error", nearly(float(os.environ.get("ERROR", "0.005"))))
+    repeat._taken_by("square-wave").record("error", nearly(float(os.environ.get("ERROR", "0.005"))))
 
 
 @experiment(metrics={"busy": {"unit": "1", "instrument": "kernel-intervals"}, "named": "1"})
@@ -63,7 +63,7 @@ def gate(repeat: Repeat, *, reads: str = "kernel-intervals", recorded_as: str = 
     if recorded_as == "nothing":
         repeat.record("busy", nearly(0.5))
     elif recorded_as:
-        repeat.instrument(recorded_as).record("busy", nearly(0.5))
+        repeat._taken_by(recorded_as).record("busy", nearly(0.5))
     else:
         with repeat.instrument(reads).window("busy"):
             pass

@@ -95,7 +95,8 @@ def _last_words(ending: Ending) -> str:
 def _reported(report: Report) -> Verdict:
     if report.ended != "returned":
         return Verdict(Outcome.TASK_FAILED, report.ended, report.error)
-    problems = report.readings.problems + report.readings.missing
+    readings = report.readings
+    problems = readings.problems + readings.discarded + readings.missing
     if problems:
         return Verdict(Outcome.INVALID, "; ".join(problems))
     return Verdict(Outcome.OK)

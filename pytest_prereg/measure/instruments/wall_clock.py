@@ -16,23 +16,39 @@ if TYPE_CHECKING:
 NAME = "wall-clock"
 
 
+ENTERED_TWICE = (
+    "this {what} is under way already: entered within itself or by another thread, it would read the wrong "
+    "span; make another for each"
+)
+
+
 class WallClock:
-    """Hands the seconds that its block took to ``take``; a block that raises has no reading."""
+    """Hands the seconds that its block took to ``take``; a block that raises has no reading.
 
-    __slots__ = ("began", "take")
+    ``begin`` is called at each entry.
+    """
 
-    def __init__(self, take: Callable[[float], None]) -> None:
-        self.take = take
-        self.began = 0
+    __slots__ = ("_began", "_begin", "_take")
+
+    def __init__(self, begin: Callable[[], object], take: Callable[[float], None]) -> None:
+        self._begin = begin
+        self._take = take
+        self._began: int | None = None
 
     def __enter__(self) -> None:
+        if self._began is not None:
+            raise RuntimeError(ENTERED_TWICE.format(what="timer"))
+        self._begin()
         synchronise()
-        self.began = perf_counter_ns()
+        self._began = perf_counter_ns()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             synchronise()
-            self.take((perf_counter_ns() - self.began) * 1e-9)
+        ended = perf_counter_ns()
+        began, self._began = self._began, None
+        if kind is None and began is not None:
+            self._take((ended - began) * 1e-9)
 
 
 def synchronise() -> None:

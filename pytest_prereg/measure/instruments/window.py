@@ -5,37 +5,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from pytest_prereg.measure.instruments import wall_clock
-from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
+from pytest_prereg.measure.instruments.reading import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_prereg.measure.instruments.reading import Reader
+    from pytest_prereg.measure.instruments.reading import Reader, Reading
 
 
 class Window:
     """Reads over its block, and hands the reading to ``take``, or to ``refuse`` why there is none.
 
-    A block that raises has no reading. The accelerator is synchronised at both ends.
+    A block that raises has no reading. The accelerator is synchronised at both ends. ``new_reader`` is called
+    at each entry: what one block left in a reader is no reading of the next.
     """
 
     def __init__(
-        self, reader: Reader, take: Callable[[Reading], None], refuse: Callable[[str], None]
+        self,
+        new_reader: Callable[[], Reader],
+        take: Callable[[Reading], None],
+        refuse: Callable[[str], None],
     ) -> None:
-        self._reader = reader
+        self._new_reader = new_reader
         self._take = take
         self._refuse = refuse
-        self._running = False
-        self.reading: Reading | None = None
-        """What was read, once the block has ended; ``None`` if nothing could be."""
+        self._reader: Reader | None = None
+        """Of the block under way."""
+        self._reads = False
+        self._reading: Reading | None = None
+
+    @property
+    def reading(self) -> Reading | None:
+        """What was read over the last block, once it has ended; ``None`` if nothing could be."""
+        return self._reading
 
     def __enter__(self) -> Self:
-        wall_clock.synchronise()
+        if self._reader is not None:
+            raise RuntimeError(wall_clock.ENTERED_TWICE.format(what="window"))
+        self._reading = None
+        self._reader = self._new_reader()
         try:
-            self._reader.start()
-            self._running = True
-        except UnreadableError as error:
-            self._refuse(str(error))
+            self._start(self._reader)
+        except BaseException:
+            self._reader = None
+            raise
         return self
 
     def expect(self, count: int, operator: str) -> None:
@@ -46,25 +59,38 @@ class Window:
 
         Raises:
             TypeError: This instrument counts no calls.
+            RuntimeError: The block hasn't begun, or has ended.
         """
+        if self._reader is None:
+            raise RuntimeError("a window expects calls of its block only while that runs; say it in there")
         count_calls = getattr(self._reader, "expect", None)
         if count_calls is None:
             raise TypeError(f"{type(self._reader).__name__} counts no calls, and can lose none")
         count_calls(count, operator)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if not self._running:
+        reader, self._reader = self._reader, None
+        if reader is None or not self._reads:
             return
-        self._running = False
         try:
             if kind is None:
                 wall_clock.synchronise()
-            self._reader.stop()
-            if kind is None:
-                self.reading = self._reader.reading()
+            reader.stop()
+            if kind is not None:
+                return
+            reading = reader.reading()
         except UnreadableError as error:
             if kind is None:
                 self._refuse(str(error))
             return
-        if self.reading is not None:
-            self._take(self.reading)
+        self._reading = reading
+        self._take(reading)
+
+    def _start(self, reader: Reader) -> None:
+        self._reads = False
+        wall_clock.synchronise()
+        try:
+            reader.start()
+            self._reads = True
+        except UnreadableError as error:
+            self._refuse(str(error))

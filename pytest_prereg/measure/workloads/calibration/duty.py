@@ -65,7 +65,7 @@ def square_wave(
             return done
 
         reading, driven = read_during(repeat, instrument, drive)
-        taken = repeat.instrument(wave.NAME)
+        taken = repeat._taken_by(wave.NAME)  # noqa: SLF001
         taken.record("duty", driven.duty)
         taken.record("read", reading.value)
         taken.record("error", reading.value - driven.duty)
@@ -110,7 +110,7 @@ def trailing_wait(
         reading, pulse = read_during(repeat, instrument, drive)
         _lost(reading, pulse.launched)
         share = pulse.busy / pulse.seconds
-        taken = repeat.instrument(wave.NAME)
+        taken = repeat._taken_by(wave.NAME)  # noqa: SLF001
         taken.record("busy", share)
         taken.record("read", reading.value)
         taken.record("error", reading.value - share)

@@ -63,7 +63,7 @@ def known_host_load(
         quiet = _watched(instrument, 0, seconds)
         loaded = _watched(instrument, burners, seconds)
         read = accepted(repeat, instrument, loaded.reading).value
-        taken = repeat.instrument(WALL_CLOCK)
+        taken = repeat._taken_by(WALL_CLOCK)  # noqa: SLF001
         taken.record("known", loaded.known)
         taken.record("quiet", quiet.reading.value)
         taken.record("read", read)

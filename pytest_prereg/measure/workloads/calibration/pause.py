@@ -45,7 +45,7 @@ def known_pause(
             raise ValueError(f"against: {instrument} is not held against {quoted(clock)}{hint}")
         act = _sleep(CLOCKS[clock], seconds) if clock in CLOCKS else _work(instrument, seconds)
         reading, known = read_during(repeat, instrument, act)
-        taken = repeat.instrument(clock)
+        taken = repeat._taken_by(clock)  # noqa: SLF001
         taken.record("known", known)
         taken.record("read", reading.value)
         taken.record("error", reading.value / known - 1)
