@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND, needs_calibration
+from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND, needs_calibration, takers_for
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.uses import arms_of, metrics_of
 
@@ -62,22 +62,24 @@ def stated_when_measured(state: StudyState, instrument: str, series: Series) -> 
 
 
 def unread(state: StudyState, prediction: Prediction, series: Series) -> Iterator[str]:
-    """Values of a metric that declares an instrument which has to be calibrated, and that it did not read.
+    """Values of a metric that declares an instrument, and that it did not read.
 
-    One of the package that it falls back to may have; that has to be calibrated as well.
+    Another that is calibrated or trusted may be so for something else: what was registered is this one. What
+    it falls back to reads in its place, and has to be calibrated as well. A number that no instrument is
+    named for says so beside the verdict, except where its instrument has to be calibrated.
     """
     metrics = state.study.experiments[series.experiment].metrics
     for name in metrics_of(prediction, series.experiment) if series.origin == "measured" else ():
         declared = metrics[name].instrument
-        if declared is None or not _has_to_read(state, declared):
+        if declared is None:
             continue
         with_values = (one for one in repeats_read(prediction, series) if name in one.values)
         takers = {one.instruments.get(name) for one in with_values}
-        for taker in sorted(takers - {declared}, key=str):
-            if taker is None:
+        for taker in sorted(takers - takers_for(declared), key=str):
+            if taker is not None:
+                yield f"a value of {quoted(name)} was read by {quoted(taker)}, not by {quoted(declared)}"
+            elif _has_to_read(state, declared):
                 yield f"a value of {quoted(name)} was recorded by hand, not read by {declared}"
-            elif not needs_calibration(taker):
-                yield f"a value of {quoted(name)} was recorded as read by {quoted(taker)}, not by {declared}"
 
 
 def _has_to_read(state: StudyState, instrument: str) -> bool:

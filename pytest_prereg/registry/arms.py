@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_prereg.registry.durations import parse_duration
+from pytest_prereg.registry.instruments import INSTRUMENTS
 from pytest_prereg.registry.model import ONLY_ARM, Arm
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.declarations import Declared
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.structure import Complaints
+
+_INSTRUMENT = "instrument"
+"""The parameter by which experiments of the package are told what to read with."""
 
 __all__ = ["RESERVED_IN_ARMS", "build_arms", "fed_by_import", "pairing_of"]
 
@@ -40,6 +44,7 @@ def build_arms(
     """
     _check_params((*keys, "params"), table.params or {}, known, complaints)
     _check_params((*keys, "sweep"), table.sweep or {}, known, complaints)
+    _check_instruments(keys, table, known, complaints)
     if table.arms is not None and not table.arms and not complaints.told(*keys, "arms"):
         complaints.add((*keys, "arms"), "PR004", f'{label(keys)}: "arms" names no arm')
     arms = {}
@@ -79,6 +84,23 @@ def _check_params(
             hint = suggestion(name, known.parameters, "it takes")
             function = quoted(known.source.function)
             complaints.add((*keys, name), "PR007", f"{label(keys)}: {function} takes no {quoted(name)}{hint}")
+
+
+def _check_instruments(
+    keys: Path, table: ExperimentTable, known: Declared | None, complaints: Complaints
+) -> None:
+    """Whether what an experiment of the package is to read with is one of the package's instruments."""
+    if known is None or known.source.path is not None or _INSTRUMENT not in known.parameters:
+        return
+    places = [((*keys, "params"), table.params or {})]
+    places += [((*keys, "arms", name), written) for name, written in (table.arms or {}).items()]
+    given = [(here, params[_INSTRUMENT]) for here, params in places if _INSTRUMENT in params]
+    given += [((*keys, "sweep"), value) for value in (table.sweep or {}).get(_INSTRUMENT, [])]
+    for here, value in given:
+        if not isinstance(value, str) or value not in INSTRUMENTS:
+            hint = suggestion(str(value), INSTRUMENTS, "they are")
+            message = f'{label(here)}: "instrument" is {quoted(value)}, and the package has no such{hint}'
+            complaints.add((*here, _INSTRUMENT), "PR007", message)
 
 
 def _require_params(

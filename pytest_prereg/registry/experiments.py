@@ -10,7 +10,7 @@ from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
-from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit
+from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration
 from pytest_prereg.registry.model import Arm, Experiment, Metric
 from pytest_prereg.registry.refusals import RefusedError, listed, nearest, quoted, suggestion
 from pytest_prereg.registry.rules import parse_rule
@@ -136,6 +136,9 @@ def _check_instrument(
     here, own = (*keys, "metrics", each.name), file.instruments or {}
     whose = f"{label(keys)}: metric {quoted(each.name)}"
     kind = INSTRUMENTS.get(instrument)
+    if each.exact and needs_calibration(instrument):
+        message = f'{whose} is "exact", and {instrument} reads it: only a count is exact'
+        complaints.add(here, "PR005", message, 'Leave "exact" out.')
     if kind is not None and kind.trusted is None:
         if not complaints.told(*here) and in_unit(kind, each.unit) is None:
             reads = f"{kind.name} reads {READS[kind.unit]} ({quoted(kind.unit)})"

@@ -6,6 +6,7 @@ these names, and evidence records under them what took a reading.
 
 from __future__ import annotations
 
+import unicodedata
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ class InstrumentKind(msgspec.Struct, kw_only=True, frozen=True):
     """What it reads through, whose version a calibration holds for: a package, by its name."""
     trusted: str | None = None
     """Why it may decide without a table of its own; ``None`` if it may not."""
+    falls_back_to: str | None = None
+    """What takes the readings where it can't; that has to be calibrated under its own name."""
 
 
 _KINDS = (
@@ -60,6 +63,7 @@ _KINDS = (
         "and 7 at 0.03 ms, and up to 3 at 0.35 ms where others evict the host's caches; a kernel that waits "
         "counts as busy; the profiler slows what it watches, and drops kernels, which is counted",
         through="torch",
+        falls_back_to="operator-intervals",
     ),
     InstrumentKind(
         name="operator-intervals",
@@ -136,7 +140,9 @@ _KINDS = (
 INSTRUMENTS: Mapping[str, InstrumentKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
 """All of them, by name."""
 
-SELF_BOUND = frozenset({"timer", "bench", *(kind.name for kind in _KINDS if kind.trusted)})
+_CLOCKS = {"timer": ("wall-clock",), "bench": ("wall-clock", "cuda-events")}
+"""What the ways of timing read, by the names that stand for them."""
+SELF_BOUND = frozenset({*_CLOCKS, *(kind.name for kind in _KINDS if kind.trusted)})
 """Names that need no table in a study: ``timer`` and ``bench`` stand for the clock that they read."""
 
 READS = {"s": "a time", "1": "a share", "byte": "bytes", "J": "energy"}
@@ -158,6 +164,47 @@ def needs_calibration(name: str) -> bool:
     """Whether ``name`` is an instrument of the package that may not decide without a table in the study."""
     kind = INSTRUMENTS.get(name)
     return kind is not None and kind.trusted is None
+
+
+def takers_for(declared: str) -> frozenset[str]:
+    """Names under which evidence may have the readings of a metric that declares this instrument."""
+    kind = INSTRUMENTS.get(declared)
+    fallback = [kind.falls_back_to] if kind is not None and kind.falls_back_to is not None else []
+    return frozenset({declared, *_CLOCKS.get(declared, ()), *fallback})
+
+
+def mistaken_for(name: str) -> str | None:
+    """Return the name of the package's that a reader would take ``name`` for; ``None`` if it is one itself.
+
+    Case, and how words are joined, tell no two apart, nor do letters of one look: of such as are not ASCII
+    each is taken to look like any, as long as half of the name is.
+    """
+    if name in SELF_BOUND or name in INSTRUMENTS:
+        return None
+    looks = _look(name)
+    return next((own for own in sorted({*SELF_BOUND, *INSTRUMENTS}) if _alike(looks, _look(own))), None)
+
+
+_INVISIBLE = frozenset({"Cf", "Mn", "Pc", "Pd", "Zs"})
+"""Categories of what joins words, of accents, and of what has no width (UAX 44)."""
+_SAME = str.maketrans({"i": "l", "1": "l", "|": "l", "0": "o"})
+
+
+def _look(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    letters = (each for each in unicodedata.normalize("NFD", folded) if not _is_invisible(each))
+    return "".join(letters).translate(_SAME)
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in _INVISIBLE
+
+
+def _alike(name: str, own: str) -> bool:
+    if len(name) != len(own):
+        return False
+    differing = [a for a, b in zip(name, own, strict=True) if a != b]
+    return not any(each.isascii() for each in differing) and 2 * len(differing) <= len(own)
 
 
 def in_unit(kind: InstrumentKind, unit: str) -> float | None:

@@ -13,6 +13,7 @@ from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry import sources
 from pytest_prereg.registry.experiments import build_experiments
 from pytest_prereg.registry.guards import check_family, check_guards
+from pytest_prereg.registry.instruments import mistaken_for
 from pytest_prereg.registry.model import Study
 from pytest_prereg.registry.predictions import build_predictions
 from pytest_prereg.registry.refusals import RefusedError, quoted
@@ -131,7 +132,17 @@ def _check_constants(constants: dict[str, ConstantTable], complaints: Complaints
 
 def _check_instruments(file: PredictionsFile, complaints: Complaints) -> None:
     for name, instrument in (file.instruments or {}).items():
+        _check_name(("instruments", name), name, complaints)
         _check_trust(("instruments", name), instrument, complaints)
+
+
+def _check_name(keys: tuple[str, str], name: str, complaints: Complaints) -> None:
+    """Whether nobody could take an instrument of the study's own for one of the package's."""
+    if not name.strip():
+        complaints.add(keys, "PR006", f"{label(keys)}: an instrument needs a name")
+    elif (own := mistaken_for(name)) is not None:
+        message = f"{label(keys)} reads like {quoted(own)}, which is the package's"
+        complaints.add(keys, "PR007", message, f"Write {quoted(own)}, or give yours a name of its own.")
 
 
 def _check_trust(keys: tuple[str, str], instrument: InstrumentTable, complaints: Complaints) -> None:

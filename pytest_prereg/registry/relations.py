@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.instruments import needs_calibration
+from pytest_prereg.registry.refusals import listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
-from pytest_prereg.registry.uses import instruments_of, named
+from pytest_prereg.registry.uses import instruments_of, metrics_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,6 +131,8 @@ class _Check:
         for instrument, table in self.instruments.items():
             for other in table.calibrated_by or []:
                 self._calibration(instrument, other, through, read_by)
+            if needs_calibration(instrument):
+                self._measures(instrument, table.calibrated_by or [], experiments)
 
     def _calibration(
         self, instrument: str, other: str, through: Edges, read_by: Mapping[str, set[str]]
@@ -146,6 +149,26 @@ class _Check:
             message = f"{reader} is read with it, so it can't calibrate it"
             self._refuse(keys, "PR005", message)
 
+    def _measures(self, instrument: str, names: list[str], experiments: Mapping[str, Experiment]) -> None:
+        """Whether what calibrates an instrument is measured, and compares readings, not only counts."""
+        keys = ("instruments", instrument, "calibrated-by")
+        read = False
+        for other in names:
+            tables = [other, *(self.tables[other].all or ())] if other in self.tables else []
+            for table in map(_table_of, tables):
+                if table in self.tables and (basis := self.tables[table].basis) != "measured":
+                    message = f'{quoted(table)} has basis = "{basis}": it shows nothing of an instrument'
+                    self._refuse(keys, "PR005", message)
+            read |= any(_is_read(self.predictions[each], experiments) for each in self._all_below(other))
+        if names and not read and all(named(other, self.predictions) for other in names):
+            message = f"{listed(names)} read nothing but what is exact: counts calibrate nothing that is read"
+            self._refuse(keys, "PR005", message)
+
+    def _all_below(self, name: str) -> list[str]:
+        """The predictions of a name, and where they are conjunctions their members."""
+        own = named(name, self.predictions)
+        return [*own, *(each for one in own for each in self.predictions[one].members)]
+
     def _calibrators(self, instrument: str) -> Iterator[str]:
         table = self.instruments.get(instrument)
         return (_table_of(name) for name in (table.calibrated_by or [] if table else []))
@@ -153,6 +176,16 @@ class _Check:
     def _refuse(self, keys: tuple[str, str, str], code: str, message: str) -> None:
         if not self.complaints.told(*keys):
             self.complaints.add(keys, code, f"{label(keys[:2])}: {message}")
+
+
+def _is_read(prediction: Prediction, experiments: Mapping[str, Experiment]) -> bool:
+    """Whether a prediction uses a metric that is not exact."""
+    return any(
+        not experiments[name].metrics[metric].exact
+        for name in prediction.experiments
+        if name in experiments
+        for metric in metrics_of(prediction, name)
+    )
 
 
 def _table_of(name: str) -> str:

@@ -226,3 +226,48 @@ def test_an_instrument_that_decides_as_it_is_may_be_bound_to_a_calibration():
     bench.read = series("read", "A", None)
     bench.read.repeats[0].values["t"] = 1.0
     assert 'a value of "t" was recorded by hand, not read by wall-clock' in bench.lacking()[0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "taker"),
+    [
+        ("operator-intervals", "host-load"),  # which the study trusts, for another metric
+        ("kernel-intervals", "host-load"),
+        ("cuda-memory", "process-memory"),
+        ("cuda-events", "wall-clock"),
+        ("timer", "cuda-events"),
+        ("clock", "wall-clock"),
+    ],
+)
+def test_no_other_reads_in_its_place_however_far_it_is_trusted(declared, taker):
+    bench = OfThePackage(declared)
+    trusted = SimpleNamespace(calibrated_by=None)
+    bench.state.study.instruments = dict.fromkeys((declared, taker), trusted)
+    bench.files["read"][0].header.instruments = {declared: [], taker: []}
+    assert bench.lacking() == []
+    bench.read = series("read", "A", taker)
+    said = f'a value of "t" was read by "{taker}", not by "{declared}" (series 1 of "read")'
+    assert bench.lacking() == [said]
+
+
+@pytest.mark.parametrize(
+    ("declared", "taker"), [("timer", "wall-clock"), ("bench", "cuda-events"), ("bench", "wall-clock")]
+)
+def test_the_ways_of_timing_stand_for_the_clocks_that_they_read(declared, taker):
+    bench = OfThePackage(declared)
+    bench.state.study.instruments = {}
+    bench.read = series("read", "A", taker)
+    assert bench.lacking() == []
+
+
+def test_what_it_falls_back_to_has_a_table_of_its_own():
+    bench = OfThePackage("kernel-intervals")
+    bench.read = series("read", "A", "operator-intervals")
+    trusted = SimpleNamespace(calibrated_by=None)
+    header = bench.files["read"][0].header
+    header.instruments = {"kernel-intervals": []}
+    bench.state.study.instruments = {"kernel-intervals": trusted}
+    assert "operator-intervals, which this study neither calibrates nor trusts" in bench.lacking()[0]
+    header.instruments |= {"operator-intervals": []}
+    bench.state.study.instruments["operator-intervals"] = trusted
+    assert bench.lacking() == []

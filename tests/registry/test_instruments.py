@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from study_texts import load, refusals
 
-from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration
+from pytest_prereg.registry.instruments import (
+    INSTRUMENTS,
+    READS,
+    SELF_BOUND,
+    in_unit,
+    needs_calibration,
+    takers_for,
+)
 from pytest_prereg.registry.load import load_study
 
 EXPERIMENT = (
@@ -74,6 +81,128 @@ def test_a_slip_is_told_with_the_name_that_was_meant(slip, meant):
 def test_a_name_of_ones_own_needs_a_table_of_its_own():
     (message,) = told("1", "probe", TRUSTED.format("thermometer", "We bought it."))
     assert message.endswith('metric "x" names unknown instrument "probe"; known: "thermometer"')
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "operator\u2011intervals",  # a hyphen that does not break
+        "Operator_Intervals",
+        "operator intervals",
+        "operator-interva1s",
+        "oper\u0430t\u043er-intervals",  # two letters are Cyrillic
+        "operator-\u200bintervals",
+        "\uff4fperator-intervals",
+    ],
+)
+def test_none_of_ones_own_reads_like_one_of_the_packages(name):
+    assert told("1", name, TRUSTED.format(f'"{name}"', "We wrote it."))[-1].endswith(
+        'reads like "operator-intervals", which is the package\'s\n'
+        '    Write "operator-intervals", or give yours a name of its own.'
+    )
+
+
+@pytest.mark.parametrize("name", ["operators", "Zähler", "время", "power meter", "kernel-intervals of ours"])
+def test_others_may_be_called_what_they_are(name):
+    assert told("1", name, TRUSTED.format(f'"{name}"', "It has a certificate.")) == []
+
+
+def test_an_instrument_has_a_name():
+    assert told("1", "", TRUSTED.format('""', "We wrote it.")) == [
+        'PR006: instrument "": an instrument needs a name'
+    ]
+
+
+def test_what_has_to_be_calibrated_is_read_and_not_counted():
+    exact = EXPERIMENT.format("1", "kernel-intervals").replace("unit =", "exact = true, unit =")
+    rest = TRUSTED.format("kernel-intervals", "We wrote it.")
+    (message,) = (one.split(": ", 1)[1] for one in refusals(exact + rest))
+    assert message.startswith(
+        'PR005: experiment "gate": metric "x" is "exact", and kernel-intervals reads it'
+    )
+    assert refusals(exact.replace("kernel-intervals", "process-memory").replace('"1"', '"byte"')) == []
+
+
+WAVE = """\
+[experiments.wave]
+metrics = { error = { unit = "1" }, lost = { unit = "kernel", exact = true } }
+
+[instruments.kernel-intervals]
+calibrated-by = ["true"%s]
+"""
+CLAIM = """\
+[predictions.%s]
+claim = "c"
+experiment = "wave"
+quantity = "%s"
+predicts = "< 1"
+falsifier = "otherwise"
+"""
+
+
+@pytest.mark.parametrize(
+    ("quantity", "more", "wrong"),
+    [
+        ("error", "", None),
+        ("error / 2", 'basis = "model"', '"true" has basis = "model": it shows nothing of an instrument'),
+        ("error * 2", 'basis = "identity"', '"true" has basis = "identity": it shows nothing of an instrument'),
+        ("lost", "", '"true" read nothing but what is exact: counts calibrate nothing that is read'),
+    ],
+)  # fmt: skip
+def test_what_calibrates_one_of_the_package_is_measured_and_no_count(quantity, more, wrong):
+    text = EXPERIMENT.format("1", "kernel-intervals") + WAVE % "" + CLAIM % ("true", quantity) + more
+    assert [one.split('kernel-intervals": ', 1)[1] for one in refusals(text)] == (
+        [] if wrong is None else [wrong]
+    )
+
+
+def test_a_count_may_be_held_against_it_as_well():
+    text = EXPERIMENT.format("1", "kernel-intervals") + WAVE % ', "none-lost"'
+    assert refusals(text + CLAIM % ("true", "error") + CLAIM % ("none-lost", "lost")) == []
+
+
+def test_a_model_is_none_among_several_either():
+    both = '[predictions.both]\nclaim = "c"\nall = ["model", "true"]\n'
+    members = CLAIM % ("true", "error") + CLAIM % ("model", "error / 2") + 'basis = "model"\n'
+    text = EXPERIMENT.format("1", "kernel-intervals") + WAVE.replace('"true"%s', '"both"') + members + both
+    (message,) = refusals(text)
+    assert message.endswith('"model" has basis = "model": it shows nothing of an instrument')
+
+
+BUILT_IN = '[study]\nid = "s"\n\n[experiments.wave]\nfixture = "square_wave"\nrepeats = 3\n'
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "params = { instrument = %s }",
+        "sweep = { instrument = [%s, 'kernel-intervals'] }",
+        "[experiments.wave.arms]\na = { instrument = %s }",
+    ],
+)
+def test_a_calibration_of_the_package_names_one_that_there_is(table):
+    assert refusals(BUILT_IN + table % "'operator-intervals'") == []
+    (message,) = refusals(BUILT_IN + table % "'operater'")
+    assert message.endswith(
+        '"instrument" is "operater", and the package has no such; did you mean "operator-intervals"?'
+    )
+    assert len(refusals(BUILT_IN + table % "7")) == 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "takers"),
+    [
+        ("kernel-intervals", {"kernel-intervals", "operator-intervals"}),
+        ("operator-intervals", {"operator-intervals"}),
+        ("timer", {"timer", "wall-clock"}),
+        ("bench", {"bench", "wall-clock", "cuda-events"}),
+        ("cuda-events", {"cuda-events"}),
+        ("probe", {"probe"}),
+    ],
+)
+def test_who_may_take_the_readings_of_a_metric_that_declares_one(declared, takers):
+    assert takers_for(declared) == takers
+    assert takers <= {declared, *INSTRUMENTS}
 
 
 def test_what_decides_as_it_is_may_be_calibrated_all_the_same():
