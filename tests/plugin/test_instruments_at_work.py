@@ -204,12 +204,12 @@ class TestAsMeasured:
             ),
             (
                 "of-the-wave",
-                'a value of "busy" was recorded as read by "square-wave", not by kernel-intervals',
+                'a value of "busy" was read by "square-wave", not by "kernel-intervals"',
                 "square-wave (busy): trusted, since it measures itself",
             ),
             (
                 "fallback",
-                'a reading of "busy" was taken by nvml-samples, which this study neither calibrates nor trusts',
+                'a value of "busy" was read by "nvml-samples", not by "kernel-intervals"',
                 "nvml-samples (busy): neither calibrated nor trusted when it was measured",
             ),
             ("named-untold", 'a reading of "named" was taken by nvml-samples, which this study neither', ""),
