@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from pytest_prereg.audit import remarks
 from pytest_prereg.audit.conditions import (
+    calibrated_by_hand,
+    calibrated_foreknown,
     contradicted,
     doubts,
     follows_decided,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 FOLLOWS_DECIDED = "follows a decided one"
 RESTS_ON_AMENDED = "rests on an amended one"
 CONTRADICTED = "calibration contradicted"
+BY_HAND = "calibration by hand"
+FOREKNOWN = "calibration foreknown"
 SECOND = "second series"
 
 
@@ -328,6 +332,8 @@ def _flags(state: StudyState, prediction: Prediction, found: Found, *, too_late:
                 *([SECOND] if prediction.id in state.earlier else []),
                 *([FOLLOWS_DECIDED] if too_late else []),
                 *([CONTRADICTED] if contradicted(state, prediction, found.used) else []),
+                *([BY_HAND] if calibrated_by_hand(state, prediction, found.used) else []),
+                *([FOREKNOWN] if calibrated_foreknown(state, prediction, found.used) else []),
                 *([RESTS_ON_AMENDED] if rests_on_amended(state, prediction) else []),
             )
         )

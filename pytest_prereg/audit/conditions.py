@@ -10,6 +10,7 @@ from pytest_prereg.audit.judging import judged
 from pytest_prereg.audit.provenance import declared_in, instruments_in
 from pytest_prereg.audit.standing import standing
 from pytest_prereg.errors import PreregError
+from pytest_prereg.judge.instruments import UNSTATED
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.relations import predecessor
@@ -110,13 +111,39 @@ def withdrawn_below(
 
 def contradicted(state: StudyState, prediction: Prediction, used: Iterable[Series]) -> bool:
     """Whether a later series refutes what calibrates an instrument of a verdict: that stands, and says so."""
+    return any(_is_refuted_later(state, name) for name in _calibrators(state, prediction, used))
+
+
+def calibrated_by_hand(state: StudyState, prediction: Prediction, used: Iterable[Series]) -> bool:
+    """Whether what calibrates an instrument of a verdict has a number that no instrument is named for."""
+    several = _calibrators(state, prediction, used)
+    return any(UNSTATED in _flags(state, name) for name in several if name in state.study.predictions)
+
+
+def calibrated_foreknown(state: StudyState, prediction: Prediction, used: Iterable[Series]) -> bool:
+    """Whether the author of what calibrates an instrument of a verdict had seen such data before.
+
+    It is in force all the same: who calibrates anew, after a release, has seen how that went before. But its
+    region may have been chosen by what was seen.
+    """
+    several = _calibrators(state, prediction, used)
+    known = (state.study.predictions[name] for name in several if name in state.study.predictions)
+    return any(part.table.data_seen == "full" for one in known for part in _parts(state, one))
+
+
+def _calibrators(state: StudyState, prediction: Prediction, used: Iterable[Series]) -> list[str]:
+    """Ids of all predictions that calibrate an instrument of a verdict, each once."""
     used = tuple(used)
-    return any(
-        _is_refuted_later(state, name)
-        for one in _parts(state, prediction)
-        for _, names in _calibrations(state, one, used)
-        for name in names
-    )
+    parts = _parts(state, prediction)
+    calibrations = (_calibrations(state, one, used) for one in parts)
+    return [*dict.fromkeys(name for several in calibrations for _, names in several for name in names)]
+
+
+def _flags(state: StudyState, name: str) -> tuple[str, ...]:
+    try:
+        return state.assess(state.study.predictions[name]).flags
+    except PreregError:
+        return ()
 
 
 def _is_refuted_later(state: StudyState, name: str) -> bool:

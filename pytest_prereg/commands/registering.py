@@ -147,7 +147,7 @@ def _as_they_stand(count: int) -> str:
 
 def _say_registered(study: Study, found: Review) -> None:
     from pytest_prereg import registration  # noqa: PLC0415
-    from pytest_prereg.report.commands import registered_lines, tried_lines  # noqa: PLC0415
+    from pytest_prereg.report.commands import doubtful_lines, registered_lines, tried_lines  # noqa: PLC0415
 
     if found.registration is None:
         return
@@ -160,6 +160,8 @@ def _say_registered(study: Study, found: Review) -> None:
         for line in elsewhere(
             study, {name for new in found.registration.new for name in study.predictions[new].experiments}
         ):
+            say(line)
+        for line in doubtful_lines(study):
             say(line)
         for experiment, names in registration.tried(study, found.registration.new).items():
             for line in tried_lines(experiment, names):

@@ -7,11 +7,13 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
+from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.model import ONLY_ARM
-from pytest_prereg.registry.refusals import listed
+from pytest_prereg.registry.refusals import listed, quoted
 from pytest_prereg.registry.regions import describe
 from pytest_prereg.report.columns import padded, width_of, wrapped
 
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.judge.design import DesignReport
-    from pytest_prereg.registry.model import Experiment, Input, Metric, Prediction
+    from pytest_prereg.registry.model import Experiment, Input, Metric, Prediction, Study
     from pytest_prereg.registry.regions import Region
 
 _INDENT = 12
+_WORDS = 3
+"""Fewer are no reason that anybody could check."""
 _MINUTES, _HOURS = 120, 7200
 """Seconds from which a duration is told in minutes, and in hours."""
 
@@ -241,6 +245,18 @@ def duration_text(seconds: float) -> str:
     if seconds < _MINUTES:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
     return f"{seconds / 60:.0f} min" if seconds < _HOURS else f"{seconds / 3600:.1f} h"
+
+
+def doubtful_lines(study: Study) -> Iterator[str]:
+    """Yield what ``lock`` notes of a study: what has a name of the package's, and trust without a reason."""
+    for name, each in study.experiments.items():
+        function = each.source.function if each.source is not None and each.source.path is not None else None
+        if function in MODULES:
+            yield f"note: {function}, which {name} runs, is this study's own, and not the package's"
+    for name, table in study.instruments.items():
+        if table.trusted is not None and len(table.trusted.split()) < _WORDS:
+            why = quoted(one_line(table.trusted))
+            yield f"note: instrument {name} is trusted because {why}; say why, in a sentence"
 
 
 def tried_lines(experiment: str, names: Sequence[str]) -> Iterator[str]:

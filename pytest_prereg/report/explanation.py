@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.again import AGAIN
-from pytest_prereg.audit.assessing import CONTRADICTED, RESTS_ON_AMENDED
+from pytest_prereg.audit.assessing import BY_HAND, CONTRADICTED, FOREKNOWN, RESTS_ON_AMENDED
 from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.errors import one_line
@@ -82,6 +82,10 @@ FLAGS: Mapping[str, str] = {
     "earlier code": "the experiment's code has changed since: the verdict is about what it was",
     "earlier subject": "what was measured has changed since: the verdict is about what it was",
     CONTRADICTED: "a later series refutes what calibrates its instrument; the verdict stands, on the first",
+    BY_HAND: "what calibrates its instrument rests on a number that was recorded by hand, or by an "
+    "undeclared instrument",
+    FOREKNOWN: 'the author of what calibrates its instrument had seen such data before (data-seen = "full"), '
+    "and may have chosen its region by them",
     "second series": "the first series decided nothing, for a reason that is not the claim's; this one, the "
     "next, decides, once",
     "earlier data": "another series was there to be seen before this one was complete",

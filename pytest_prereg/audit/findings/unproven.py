@@ -10,10 +10,13 @@ from pytest_prereg.audit.findings.early import untold
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.origins import blob_of
+from pytest_prereg.audit.provenance import instruments_in
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.findings import plural
+from pytest_prereg.registry.instruments import INSTRUMENTS
 from pytest_prereg.registry.refusals import listed, quoted
+from pytest_prereg.registry.uses import instruments_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,6 +166,21 @@ def _instruments(state: StudyState) -> Iterator[str]:
                 f"That instrument {quoted(name)} reads what it says: it is trusted, not calibrated, because "
                 f"{quoted(table.trusted)}."
             )
+    if names := sorted(_of_the_package(state)):
+        yield (
+            f"That nothing but {listed(names, 'or')} made its readings: a body shares its process with what "
+            "reads it, and so does all code that its module imports."
+        )
+
+
+def _of_the_package(state: StudyState) -> set[str]:
+    """Instruments of the package that predictions rest on; of its clocks the same holds, in every study."""
+    found: set[str] = set()
+    for one in state.study.predictions.values():
+        found |= {*instruments_of(one, state.study.experiments)}
+        for series in (state.bases[one.id] or {}).values():
+            found |= instruments_in(state, one, series)
+    return {name for name in found if name in INSTRUMENTS and INSTRUMENTS[name].unit != "s"}
 
 
 def _words(state: StudyState) -> Iterator[str]:
