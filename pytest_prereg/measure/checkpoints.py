@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pytest_prereg.measure.executors import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,7 +41,7 @@ def has_content(folder: Path) -> bool:
 
 def discard(folder: Path) -> None:
     """Remove the folder of a slot that has settled, and that of its series after the last."""
-    shutil.rmtree(folder, ignore_errors=True)
+    scratch.remove_tree(folder)
     try:
         folder.parent.rmdir()
     except OSError:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
+from pytest_prereg.evidence.bounding import bounded
 from pytest_prereg.measure.executors import memory, processes, wire
 from pytest_prereg.measure.executors.messages import Began, Recorded, Report
 from pytest_prereg.measure.executors.text import traceback_tail
@@ -142,19 +143,33 @@ def _flush() -> None:
 
 
 def _encoded(report: Report) -> bytes:
-    """Return the report as a message; a diagnostic that JSON has no form for is described instead."""
-    try:
-        return wire.encode(report)
-    except Exception:  # noqa: BLE001
-        diagnostics = report.readings.diagnostics.items()
-        plain = {ascii(name)[1:-1]: _described(value) for name, value in diagnostics}
-        readings = dataclasses.replace(report.readings, diagnostics=plain)
-        return wire.encode(msgspec.structs.replace(report, readings=readings))
+    """Return the report as a message that can be read back, whatever the body recorded beside its metrics.
+
+    A diagnostic that JSON has no form for is described instead; of the others there is as much as evidence
+    keeps.
+    """
+    told = report.readings
+    readings = dataclasses.replace(
+        told,
+        diagnostics=bounded({_legible(name): _described(each) for name, each in told.diagnostics.items()}),
+        instruments={_legible(name): _legible(taker) for name, taker in told.instruments.items()},
+        samples={_legible(name): count for name, count in told.samples.items()},
+        problems=[_legible(problem) for problem in told.problems],
+        missing=[_legible(sentence) for sentence in told.missing],
+    )
+    return wire.encode(msgspec.structs.replace(report, readings=readings))
+
+
+def _legible(text: str) -> str:
+    """Return ``text``, half characters (lone surrogates) spelled out: JSON has none."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _described(value: object) -> object:
     try:
         wire.encode(value)
     except Exception:  # noqa: BLE001
-        return ascii(value)[:1000]
+        with contextlib.suppress(Exception):
+            return ascii(value)[:1000]
+        return f"{type(value).__name__}: it can be neither written nor described"
     return value

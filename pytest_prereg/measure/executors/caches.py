@@ -7,7 +7,6 @@ imported is in the server, and every repeat has it; so has it what the kernel ke
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.executors import scratch
@@ -32,4 +31,4 @@ def renew(folder: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove the caches in a server's ``folder``."""
-    shutil.rmtree(folder / scratch.CACHES, ignore_errors=True)
+    scratch.remove_tree(folder / scratch.CACHES)

@@ -18,6 +18,8 @@ class End(Enum):
 
     REPORTED = auto()
     DIED = auto()
+    GARBLED = auto()
+    """What came from the body is no report: only the body, or what it started, can have sent it."""
     LATE = auto()
     STUCK = auto()
     """The body never began."""
@@ -36,6 +38,8 @@ class Ending:
     end: End
     began: bool
     report: Report | None = None
+    garbled: str = ""
+    """Why what the body sent is no report."""
     status: int | None = None
     """Exit status, negative for a signal; ``None`` if it was the supervisor that killed it."""
     out_of_memory: bool = False
@@ -66,9 +70,7 @@ def classify(ending: Ending) -> Verdict:
         return Verdict(Outcome.TIMEOUT, "deadline", ending.output or None)
     if ending.report is not None:
         return _reported(ending.report)
-    if not ending.began:
-        return Verdict(Outcome.INFRASTRUCTURE, "start", ending.output or "the body never began")
-    return _died(ending)
+    return _unreported(ending)
 
 
 def _unserved(ending: Ending, what: str) -> Verdict | None:
@@ -102,6 +104,15 @@ def _reported(report: Report) -> Verdict:
     return Verdict(Outcome.OK)
 
 
+def _unreported(ending: Ending) -> Verdict:
+    if ending.end is End.GARBLED:
+        what = f"what it reported can't be read: {ending.garbled}"
+        return _task_failed("report", what, ending.output)
+    if not ending.began:
+        return Verdict(Outcome.INFRASTRUCTURE, "start", ending.output or "the body never began")
+    return _died(ending)
+
+
 def _died(ending: Ending) -> Verdict:
     status = ending.status or 0
     if status >= 0:
@@ -110,7 +121,15 @@ def _died(ending: Ending) -> Verdict:
         return _task_failed("oom", "killed by the kernel, which was out of memory", ending.output)
     if -status == signal.SIGKILL:
         return Verdict(Outcome.INFRASTRUCTURE, "killed", "killed from outside (SIGKILL)")
-    return _task_failed("signal", f"killed by {signal.Signals(-status).name}", ending.output)
+    return _task_failed("signal", f"killed by {signal_name(-status)}", ending.output)
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name; of those for real time most have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _task_failed(cause: str, what: str, output: str) -> Verdict:

@@ -12,7 +12,6 @@ import gc
 import linecache
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -141,7 +140,7 @@ class ForkServer:
             result = wire.receive(own, Result) if present else None
         _reap(pid)
         processes.kill_descendants(STOP_SECONDS)
-        shutil.rmtree(request.place.workdir, ignore_errors=True)
+        scratch.remove_tree(request.place.workdir)
         caches.remove(self.folder)
         if present and result is None:
             return Result(outcome=Outcome.INFRASTRUCTURE, cause="supervisor", error="the supervisor died")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pytest_prereg.measure.repeat import Readings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class Setup(msgspec.Struct, kw_only=True, frozen=True):
@@ -51,3 +54,21 @@ class Report(msgspec.Struct, kw_only=True, frozen=True, tag="report"):
     at: float
     readings: Readings
     error: str | None = None
+
+
+def flaw_of(report: Report, metrics: Collection[str]) -> str | None:
+    """Return what a report says that none of the package's own says; ``None`` for one that may be.
+
+    It holds readings of declared metrics alone, and where the body returned says of each that has none why.
+    """
+    readings = report.readings
+    strange = sorted(readings.values.keys() - metrics)
+    if strange:
+        return f"a value of {strange[0][:100]!r}, which is not declared"
+    if [] in readings.values.values():
+        return "a value without a number"
+    told = readings.problems or readings.discarded or readings.missing
+    silent = [name for name in metrics if name not in readings.values]
+    if report.ended == "returned" and silent and not told:
+        return f'no value of "{silent[0]}", and no word of it'
+    return None

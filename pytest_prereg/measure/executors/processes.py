@@ -70,7 +70,7 @@ def kill_descendants(seconds: float) -> set[int]:
     deadline = time.monotonic() + seconds
     while has_children() and time.monotonic() < deadline:
         for pid in descendants(os.getpid()):
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
         time.sleep(POLL_SECONDS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,8 +20,44 @@ def make() -> Path:
 
 def remove(folder: Path) -> None:
     """Remove the folder; the output of repeats that failed stays, for someone to look at."""
-    (folder / LOG).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (folder / LOG).unlink()
     for workdir in (*folder.glob("work-*"), folder / CACHES):
-        shutil.rmtree(workdir, ignore_errors=True)
+        remove_tree(workdir)
     with contextlib.suppress(OSError):
         folder.rmdir()
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that is allowed.
+
+    A body may have nested folders deeper than Python recurses, or than files can be open at once: what is
+    left is flattened first.
+    """
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir() and not folder.is_symlink():
+        while _raise_nested(folder):
+            pass
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _raise_nested(folder: Path) -> int:
+    """Move the folders that lie two levels down up by one; return how many."""
+    moved = 0
+    for outer in _folders(folder):
+        for inner in _folders(outer):
+            with contextlib.suppress(OSError):
+                inner.rename(folder / secrets.token_hex(8))
+                moved += 1
+        with contextlib.suppress(OSError):
+            outer.rmdir()
+    return moved
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pytest_prereg.measure.executors import memory, processes
 from pytest_prereg.measure.executors.base import Service
+from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.text import file_tail
 from pytest_prereg.registry.durations import parse_duration
 from pytest_prereg.registry.placeholders import fill, filled, placeholders
@@ -148,7 +149,7 @@ class Serving:
             return f"with status {status}"
         if -status == signal.SIGKILL and memory.oom_kills() > self.oom_kills:
             return "because the kernel was out of memory"
-        return f"by {signal.Signals(-status).name}"
+        return f"by {signal_name(-status)}"
 
 
 class OutputSearch:

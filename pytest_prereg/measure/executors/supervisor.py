@@ -9,21 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
+from pytest_prereg.evidence.bounding import bounded
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.repeat_watch import RepeatWatch
 from pytest_prereg.measure.checkpoints import has_content
-from pytest_prereg.measure.executors import body, memory, processes, wire
+from pytest_prereg.measure.executors import body, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.classify import End, Ending, classify
-from pytest_prereg.measure.executors.messages import Began, Recorded, Report
+from pytest_prereg.measure.executors.messages import Began, Recorded, Report, flaw_of
 from pytest_prereg.measure.executors.services import Serving, Unserved
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.measure.repeat import Readings
@@ -44,6 +42,8 @@ OUTPUT_BYTES = 64 << 20
 """Output that has grown beyond this is thrown away, but for its end; no more is ever read."""
 KEPT_OUTPUT_BYTES = 1 << 20
 CHUNK = 1 << 20
+CHUNKS_AT_ONCE = 16
+"""A body that never stops sending must not keep its supervisor from looking at the clock."""
 
 
 class Request(NamedTuple):
@@ -92,9 +92,10 @@ class Supervision:
         self.poll.register(self.wakeup, select.POLLIN)
         self.poll.register(server, select.POLLIN)
         self.poll.register(control, select.POLLRDHUP)
-        self.frames = wire.Frames()
+        self.frames = wire.Frames(wire.MOST_BYTES)
         self.pipe: int | None = None
         self.report: Report | None = None
+        self.garbled: str | None = None
         self.status: int | None = None
         self.begun: Began | None = None
         self.recorded = False
@@ -146,6 +147,8 @@ class Supervision:
             self.ended = time.monotonic()
             if self.report is not None:
                 return End.LATE if self._is_late() else End.REPORTED
+            if self.garbled is not None:
+                return End.GARBLED
             if self.status is not None:
                 return End.DIED
             if self._is_late():
@@ -168,6 +171,7 @@ class Supervision:
             unserved=None if self.unserved is None else str(self.unserved),
             began=self.begun is not None,
             report=self.report,
+            garbled=self.garbled or "",
             status=self.status,
             out_of_memory=memory.oom_kills() > self.oom_kills,
             output=tail(f"{self.cut}\n{file_tail(place.output)}"),
@@ -183,7 +187,7 @@ class Supervision:
 
     def _tidy(self, *, keep: bool) -> None:
         place = self.request.place
-        shutil.rmtree(place.workdir, ignore_errors=True)
+        scratch.remove_tree(place.workdir)
         for output in (place.output, place.service):
             _tidy(output, keep=keep)
 
@@ -220,7 +224,9 @@ class Supervision:
 
     def _read(self) -> None:
         """Take in what the body has sent, without ever waiting for more."""
-        while self.pipe is not None:
+        for _ in range(CHUNKS_AT_ONCE):
+            if self.pipe is None:
+                return
             try:
                 data = os.read(self.pipe, CHUNK)
             except BlockingIOError:
@@ -233,16 +239,27 @@ class Supervision:
                 self.pipe = None
 
     def _receive(self) -> None:
-        while (message := self.frames.next()) is not None:
-            decoded = msgspec.json.decode(message, type=Began | Recorded | Report)
-            if isinstance(decoded, Report):
-                self.report = decoded
-            elif isinstance(decoded, Recorded):
-                self.recorded = True
-            elif self.begun is None:
-                self.begun = decoded
-                timeout = self.request.job.timeout
-                self.deadline = None if timeout is None else time.monotonic() + timeout
+        """Take in the messages that are whole, up to the report or to what is none.
+
+        The body and all that it starts can write to the pipe: no bytes of theirs may end the supervisor, or
+        whoever has seen a bad value could have another go.
+        """
+        try:
+            while self.report is None and self.garbled is None and (frame := self.frames.next()) is not None:
+                self._take(wire.decode(frame, Began | Recorded | Report))
+        except wire.GarbledError as error:
+            self.garbled = str(error)
+
+    def _take(self, message: Began | Recorded | Report) -> None:
+        if isinstance(message, Report):
+            self.garbled = flaw_of(message, self.request.job.metrics)
+            self.report = message if self.garbled is None else None
+        elif isinstance(message, Recorded):
+            self.recorded = True
+        elif self.begun is None:
+            self.begun = message
+            timeout = self.request.job.timeout
+            self.deadline = None if timeout is None else time.monotonic() + timeout
 
     def _bound_output(self) -> None:
         place = self.request.place
@@ -259,14 +276,20 @@ class Supervision:
             time.sleep(processes.POLL_SECONDS)
             self._reap()
         if self.status is None and self.pid is not None:
-            with contextlib.suppress(ProcessLookupError):  # it may not have come to lead a group yet
+            # It may not have come to lead a group yet, or be another user's by now.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         return len(processes.kill_descendants(KILL_SECONDS) - self.beside - {self.pid})
 
     def _result(self, ending: Ending, left: int) -> Result:
         verdict = classify(ending)
         readings = self.report.readings if self.report and ending.end is End.REPORTED else Readings()
-        diagnostics = dict(readings.diagnostics)
+        diagnostics = bounded(readings.diagnostics)
+        instruments = {
+            name: taker
+            for name, taker in readings.instruments.items()
+            if name in readings.values or name in diagnostics
+        }
         if left:
             diagnostics["leftover_processes"] = left
         if readings.problems and verdict.outcome is not Outcome.INVALID:
@@ -277,7 +300,7 @@ class Supervision:
             error=verdict.error,
             values=readings.values,
             diagnostics=diagnostics,
-            instruments=readings.instruments,
+            instruments=instruments,
             samples=readings.samples,
             seconds=self._seconds(),
             environment=self._environment(),

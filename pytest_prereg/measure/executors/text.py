@@ -45,7 +45,8 @@ def traceback_tail(error: BaseException, *, skip: int = 0) -> str:
 def file_tail(path: Path) -> str:
     """Return the end of a file, however large it is; empty if there is none."""
     try:
-        with path.open("rb") as file:
+        # A pipe that took the file's place would never be opened by one who waits.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             return tail(file.read(TAIL_BYTES).decode("utf-8", "replace"))
     except OSError:

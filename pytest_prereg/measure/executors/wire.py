@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 Message = TypeVar("Message")
 
 LENGTH = 8
+MOST_BYTES = 1 << 28
+"""Of a message from a body: the samples of ten million readings, and less than would exhaust its reader."""
 MOST_DESCRIPTORS = 250
 """The kernel takes 253 at once."""
+
+
+class GarbledError(ValueError):
+    """What a process sent is no message; the text says why."""
 
 
 def encode(message: object) -> bytes:
@@ -70,11 +76,20 @@ def receive(channel: socket.socket, kind: type[Message]) -> Message | None:
     return msgspec.json.decode(body, type=kind)
 
 
-class Frames:
-    """Cuts a byte stream into messages as the bytes come in."""
+def decode(body: bytes, kind: Any) -> Any:
+    """Return a message from a process that nobody vouches for; raise :class:`GarbledError` if it is none."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise GarbledError(str(error) or type(error).__name__) from None
 
-    def __init__(self) -> None:
+
+class Frames:
+    """Cuts a byte stream into messages as the bytes come in; none may be longer than ``most`` bytes."""
+
+    def __init__(self, most: int | None = None) -> None:
         self._buffer = bytearray()
+        self._most = most
 
     def feed(self, data: bytes) -> None:
         """Add bytes that arrived."""
@@ -87,10 +102,19 @@ class Frames:
         return LENGTH + int.from_bytes(self._buffer[:LENGTH], "big") - len(self._buffer)
 
     def next(self) -> bytes | None:
-        """Return the oldest whole message, or ``None`` if there is none yet."""
-        if len(self._buffer) < LENGTH or self.wanted() > 0:
+        """Return the oldest whole message, or ``None`` if there is none yet.
+
+        Raises:
+            GarbledError: It is too long, or its length is not one.
+        """
+        if len(self._buffer) < LENGTH:
             return None
-        end = LENGTH + int.from_bytes(self._buffer[:LENGTH], "big")
+        length = int.from_bytes(self._buffer[:LENGTH], "big")
+        if self._most is not None and length > self._most:
+            raise GarbledError(f"a message of {length} bytes, where {self._most} are the most")
+        if self.wanted() > 0:
+            return None
+        end = LENGTH + length
         body = bytes(self._buffer[LENGTH:end])
         del self._buffer[:end]
         return body
