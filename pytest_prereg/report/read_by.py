@@ -101,7 +101,7 @@ def _why(state: StudyState, prediction: Prediction, names: list[str] | None, tak
     if taker == BY_HAND:
         return "no instrument is named"
     if taker == COUNTED:
-        return "an exact number, that no instrument is named for"
+        return "exact, and no instrument is named"
     if names is None:
         return "neither calibrated nor trusted when it was measured"
     if names:
