@@ -390,6 +390,21 @@ class TestSetAside:
             ("review", "runs/1: 1 excluded in the evidence, by no rule that is registered (runs/1/5)"),
         ]
 
+    @pytest.mark.parametrize(
+        ("unread", "told"),
+        [
+            ((), ["3 declared invalid by the experiment"]),
+            ((1, 2), ["1 declared invalid by the experiment, 2 invalid for want of a reading"]),
+            ((1, 2, 3), []),
+        ],
+    )
+    def test_nobody_set_aside_what_could_be_read_in_no_repeat(self, scene, unread, told):
+        made = scene()
+        made.register()
+        slots = {("", index): [(Outcome.INVALID, {})] for index in (1, 2, 3)}
+        made.measure(slots, unreadable={("", index): {"t": "probe"} for index in unread})
+        assert [one.about.removeprefix("runs/1: ") for one in made.found("PR208")] == told
+
 
 class TestQuotedNumbers:
     """PR210, as ``cite --check`` finds them."""

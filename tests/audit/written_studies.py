@@ -44,11 +44,13 @@ class WrittenStudy:
         series: int = 1,
         origin: str = "measured",
         causes: Mapping[tuple[str, int], str] | None = None,
+        unreadable: Mapping[tuple[str, int], Mapping[str, str]] | None = None,
         **header: Any,
     ) -> Path:
         """Writes one session: the attempts at each slot, (arm, index), in order of the slots' indices.
 
-        ``causes`` are why repeats were excluded or are invalid, by slot.
+        ``causes`` are why repeats were excluded or are invalid, by slot; ``unreadable`` is which metrics had
+        no reading there, and by which instrument.
         """
         declared = self.study.experiments[experiment]
         bound = {
@@ -93,6 +95,7 @@ class WrittenStudy:
                             values=dict(values),
                             instruments=instruments,
                             cause=(causes or {}).get((arm, index)),
+                            unreadable=dict((unreadable or {}).get((arm, index), {})),
                         )
                     )
         return write_session(self.study.evidence_folder, first, lines)
