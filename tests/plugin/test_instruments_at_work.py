@@ -23,7 +23,8 @@ from time import perf_counter_ns
 
 from pytest_prereg import Repeat, experiment
 from pytest_prereg.measure.instruments.readers import READERS
-from pytest_prereg.measure.instruments.reading import Reading
+from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
+from pytest_prereg.measure.workloads.calibration.reading import calibrating, read_during
 
 
 def nearly(value):
@@ -34,7 +35,9 @@ class StandIn:
     def __init__(self, instrument):
         self.instrument = instrument
 
-    def start(self): ...
+    def start(self):
+        if "ABSENT" in os.environ:
+            raise UnreadableError("there is no device")
 
     def stop(self): ...
 
@@ -51,9 +54,16 @@ READERS.update({name: f"{__name__}:{name}" for name in READERS})
 
 @experiment(metrics={"error": {"unit": "1", "instrument": "square-wave"}})
 def wave(repeat: Repeat, *, instrument: str = "kernel-intervals") -> None:
+    with calibrating(repeat, instrument, [instrument]):
+        read_during(repeat, instrument, lambda reader: None)
+        repeat._taken_by("square-wave").record("error", nearly(float(os.environ.get("ERROR", "0.005"))))
+
+
+@experiment(metrics={"error": {"unit": "1", "instrument": "square-wave"}})
+def square_wave(repeat: Repeat, *, instrument: str = "kernel-intervals") -> None:
     with repeat.instrument(instrument).window("seen"):
         pass
-    repeat._taken_by("square-wave").record("error", nearly(float(os.environ.get("ERROR", "0.005"))))
+    repeat.instrument("square-wave").record("error", nearly(0.005))
 
 
 @experiment(metrics={"busy": {"unit": "1", "instrument": "kernel-intervals"}, "named": "1"})
@@ -128,6 +138,7 @@ GATE = {
     "by-hand": 'recorded_as = "nothing", named = "nvml-samples"',
     "of-the-wave": 'recorded_as = "square-wave", named = "nvml-utilisation"',
     "fallback": 'reads = "nvml-samples", named = "host-load"',
+    "stood-in": 'reads = "operator-intervals", named = "kernel-intervals"',
 }
 NAMED = {
     "named-kernels": "honest",
@@ -163,7 +174,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Small:
     """The study, measured in one run, and committed."""
     project = study_of(tmp_path_factory.mktemp("once") / "study", *STUDY)
     done = project.process("--prereg", "-p", "no:cacheprovider")
-    assert "24 repeats kept" in done.stdout, done.stdout
+    assert "27 repeats kept" in done.stdout, done.stdout
     project.commit("Evidence")
     return project
 
@@ -183,11 +194,27 @@ class TestAsMeasured:
 
     @pytest.mark.parametrize(("name", "metric"), [("honest", "busy"), ("named-kernels", "named")])
     def test_what_was_calibrated_first_decides(self, explained, name, metric):
-        assert f"{name}: supported claim" in explained(name)
+        said = explained(name)
+
+        assert f"{name}: supported claim" in said
         assert (
-            f'read by kernel-intervals ({metric}): calibrated by "bias", which is supported and "spread", which is '
-            "supported found"
-        ) in explained(name)
+            f'read by kernel-intervals ({metric}): calibrated by "bias", which is supported and "spread", which '
+            'is supported "bias": It is small; supported by mean of error ≤ 0.01, of "wave", the study\'s own '
+            "wave, on "
+        ) in said
+        assert (
+            '"spread": It is small; supported by sd of error ≤ 0.1, of "wave", the study\'s own wave, on '
+            in said
+        )
+
+    def test_what_stands_in_for_it_decides_by_a_calibration_of_its_own(self, explained):
+        said = explained("stood-in")
+
+        assert "stood-in: supported claim" in said
+        assert (
+            'operator-intervals, in place of kernel-intervals (busy): calibrated by "late", which is s'
+            in said
+        )
 
     @pytest.mark.parametrize(
         ("name", "why", "read_by"),
@@ -233,7 +260,7 @@ class TestAsMeasured:
             "fallback",
             "named-untold",
         }
-        assert flags["honest"] == flags["named-kernels"] == []
+        assert flags["honest"] == flags["named-kernels"] == flags["stood-in"] == []
 
 
 class TestAfterwards:
@@ -299,3 +326,80 @@ def test_nothing_is_measured_with_what_is_not_calibrated_yet(tmp_path, records, 
 
     assert (found["bias"]["verdict"], found["honest"]["status"]) == ("refuted", "pending")
     assert project.evidence("gate") == []
+
+
+CALIBRATED = (
+    calibrated("kernel-intervals", "bias"),
+    experiment("gate", "gate", a=GATE["honest"]),
+    claim("honest", "gate"),
+)
+
+
+def test_where_nothing_could_be_read_the_next_series_decides_once(tmp_path, records, monkeypatch):
+    project = study_of(tmp_path / "study", *CALIBRATED, experiment("wave", "wave"), small_error("bias"))
+
+    monkeypatch.setenv("ABSENT", "")
+    first = records(project, "--prereg-record")
+    project.commit("Evidence")
+    audited = project.audit()
+    monkeypatch.delenv("ABSENT")
+    second = records(project, "--prereg-fresh", "--prereg-record")
+
+    assert (first["bias"]["reason"], first["honest"]["status"]) == ("instrument", "pending")
+    assert audited.findings == []
+    assert (second["bias"]["verdict"], second["bias"]["flags"]) == (
+        "supported",
+        ["earlier data", "second series"],
+    )
+    assert second["honest"]["verdict"] == "supported"
+    assert "series 1: inconclusive (instrument)" in " ".join(project.done("explain", "bias").split())
+
+
+def test_once_and_not_again(tmp_path, records, monkeypatch):
+    project = study_of(tmp_path / "study", experiment("wave", "wave"), small_error("bias"))
+
+    monkeypatch.setenv("ABSENT", "")
+    records(project)
+    records(project, "--prereg-fresh")
+    monkeypatch.delenv("ABSENT")
+
+    assert records(project, "--prereg-fresh")["bias"]["verdict"] == "inconclusive"
+
+
+def test_what_hides_an_experiment_of_the_package_is_told_wherever_it_matters(tmp_path, records):
+    tables = (*CALIBRATED, experiment("wave", "square_wave"), small_error("bias"))
+    project = study_of(tmp_path / "study", *tables)
+    noted = "note: square_wave, which wave runs, is this study's own, and not the package's"
+    project.edit("predictions.toml", CALIBRATED[-1], CALIBRATED[-1] + claim("other", "gate", edge="0.7"))
+    assert noted in project.done("lock")
+    project.commit("Register another")
+
+    found = records(project)
+    said = " ".join(project.done("explain", "honest").split())
+
+    assert (found["honest"]["verdict"], found["bias"]["flags"]) == ("supported", ["instrument-unstated"])
+    assert found["honest"]["flags"] == ["calibration by hand"]
+    assert "of \"wave\", the study's own square_wave, and not the package's" in said
+
+
+def test_a_calibration_by_who_had_seen_such_data_says_so(tmp_path, records):
+    known = small_error("bias") + 'data-seen = "full"\n'
+    project = study_of(tmp_path / "study", *CALIBRATED, experiment("wave", "wave"), known)
+
+    found = records(project)
+
+    assert (found["honest"]["verdict"], found["honest"]["flags"]) == ("supported", ["calibration foreknown"])
+
+
+@pytest.mark.parametrize(("reason", "is_noted"), [(".", True), ("We bought it.", False)])
+def test_trust_without_a_reason_is_noted(tmp_path, reason, is_noted):
+    project = study_of(tmp_path / "study", *CALIBRATED, experiment("wave", "wave"), small_error("bias"))
+    table = f'[instruments.probe]\ntrusted = "{reason}"\n'
+    project.edit(
+        "predictions.toml", CALIBRATED[-1], claim("other", "gate", edge="0.7") + CALIBRATED[-1] + table
+    )
+
+    told = project.done("lock")
+
+    noted = f'note: instrument probe is trusted because "{reason}"; say why, in a sentence'
+    assert (noted in told) is is_noted
