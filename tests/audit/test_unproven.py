@@ -155,6 +155,20 @@ def test_an_instrument_that_is_taken_on_trust(scene, table, is_said):
     assert made.said() == ([trusted] if is_said else [])
 
 
+def test_what_reads_in_the_process_that_it_reads(scene):
+    """Whoever writes the body may exchange the reader: its code is registered, and nobody else reads it."""
+    tables = '[instruments.host-load]\ncalibrated-by = ["quick"]\n[experiments.busy]\nrepeats = 3\n'
+    metric = '[experiments.busy.metrics]\nload = { unit = "1", instrument = "host-load" }\n'
+    reader = TEXT.partition("[predictions.quick]")[2].replace("runs", "busy").replace('t"', 'load"')
+    reader = "[predictions.busy]" + reader.replace(' s"', '"')
+    assert scene(TEXT + tables + metric).said() == []  # no prediction uses it
+    (said,) = scene(TEXT + tables + metric + reader).said()
+    assert said == (
+        'That nothing but "host-load" made its readings: a body shares its process with what reads it, and so '
+        "does all code that its module imports."
+    )
+
+
 @pytest.mark.parametrize(("word", "is_said"), [("pilot", True), ("full", True), ("none", False)])
 def test_how_much_was_seen_is_what_the_author_says(scene, word, is_said):
     made = scene(f'{TEXT}data-seen = "{word}"\n')
