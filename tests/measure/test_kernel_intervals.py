@@ -507,7 +507,7 @@ def test_a_repeat_records_under_the_instrument_that_took_the_reading(matmul):
 
 def test_an_instrument_that_can_lose_no_calls_counts_none():
     window = Repeat(metrics={"t": "s"}).instrument("wall-clock").window("t")
-    with pytest.raises(TypeError, match="counts no calls"):
+    with pytest.raises(TypeError, match="counts no calls"), window:
         window.expect(3, "aten::mm")
 
 
