@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
@@ -526,6 +529,177 @@ def test_operators_are_judged_without_torch():
         operator_reading(trace_of(events, MARKER), {"aten::mm": 3})
     with pytest.raises(UnreadableError, match="did not see what was run right after"):
         operator_reading(trace_of(events[:-1], MARKER))
+
+
+AFTER = Event("aten::add_", LOW + 1_100_000, 5, row=11)
+
+
+def read_on_cpu(*events: Event) -> Reading:
+    window = Event(MARKER, LOW, 1_000_000, recorded_as=7, annotation=True)
+    return operator_reading(trace_of([window, *events, AFTER], MARKER))
+
+
+@pytest.mark.parametrize(
+    "name", ["aten::mm", "quantized::linear", "mylib::heavy", "c10d::allreduce_", "mylib::heavy.out"]
+)
+def test_an_operator_of_any_library_is_one(name):
+    assert read_on_cpu(Event(name, LOW, 400_000)).value == 0.4
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [
+        ("Pregraph bytecode", 0),
+        ("MyFunction", 0),
+        ("autograd::engine::evaluate_function: MmBackward0", 0),
+        ("torch::autograd::AccumulateGrad", 1),
+        ("aten::mm", 7),
+    ],
+)
+def test_what_is_python_or_goes_round_operators_is_none(name, scope):
+    assert read_on_cpu(Event(name, LOW, 400_000, recorded_as=scope, annotation=scope == 7)).value == 0
+
+
+def test_a_kernel_on_a_device_may_be_called_as_an_operator_is(gpu):
+    gpu.launch(10, [(20, 100)], kernel="at::native::mm")
+    assert gpu.read().value == 0.1
+
+
+def test_a_graph_of_torchs_compiler_is_an_operator():
+    found = read_on_cpu(
+        Event("Torch-Compiled Region: 0/0", LOW, 700_000),
+        Event("## Call CompiledFxGraph fphzw227xy4o", LOW + 200_000, 300_000),
+    )
+    assert found.value == 0.3
+    assert found.details["regions_unseen"] == 0
+
+
+@pytest.mark.parametrize("region", [("Torch-Compiled Region: 0/0", 0), ("fused", 2)])
+def test_a_compiled_region_without_operators_is_unreadable_and_not_idle(region):
+    name, scope = region
+    whole = Event(name, LOW, 700_000, recorded_as=scope)
+    with pytest.raises(
+        UnreadableError, match=r"regions ran for 0.0007 s of the window, 0.0006 s of it without"
+    ):
+        read_on_cpu(whole, Event("aten::empty", LOW, 100_000))
+    found = read_on_cpu(whole, Event("aten::mm", LOW, 600_000))
+    assert (found.value, found.details["regions_unseen"]) == (0.6, 0.1)
+
+
+def test_a_graph_on_one_thread_says_nothing_of_a_region_on_another():
+    graph = Event("## Call CompiledFxGraph fphzw227xy4o", LOW + 200_000, 100_000, row=12)
+    with pytest.raises(UnreadableError, match="compiled regions ran"):
+        read_on_cpu(Event("Torch-Compiled Region: 0/0", LOW, 700_000, row=11), graph)
+
+
+@pytest.mark.torch
+def test_an_operator_of_ones_own_is_busy(torch):
+    def heavy(numbers):
+        time.sleep(0.05)
+        return numbers.clone()
+
+    library = torch.library.Library("pytest_prereg_tests", "FRAGMENT")
+    library.define("heavy(Tensor numbers) -> Tensor")
+    library.impl("heavy", heavy, "CPU")
+    taken = Taken(OperatorIntervals())
+    with taken.window:
+        torch.ops.pytest_prereg_tests.heavy(torch.ones(3))
+    assert taken.reading.value > 0.5
+
+
+@pytest.mark.torch
+def test_what_another_compiler_runs_leaves_no_reading(torch):
+    def opaque(graph, _):
+        def run(numbers):
+            time.sleep(0.02)
+            return (numbers.detach(),)
+
+        return run
+
+    matrix, readings = torch.randn(400, 400), {}
+    for backend in (opaque, "eager"):
+        multiply = torch.compile(lambda numbers: numbers @ numbers @ numbers @ numbers, backend=backend)
+        multiply(matrix)
+        readings[backend] = taken = Taken(OperatorIntervals())
+        with taken.window:
+            multiply(matrix)
+    assert "compiled regions ran for" in readings[opaque].refusal
+    assert readings["eager"].reading.details["operators"] > 0
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("module", ["torch._C._autograd", "torch.autograd"])
+def test_a_recording_that_is_turned_off_and_on_again_leaves_no_reading(torch, matmul, module):
+    taken = Taken(OperatorIntervals())
+    plain = sys.modules[module]._enable_record_function
+    with taken.window:
+        for on in (False, True):
+            sys.modules[module]._enable_record_function(on)
+            matmul()
+    assert "the recording of operators was turned off or on inside the window (2 times)" in taken.refusal
+    assert sys.modules[module]._enable_record_function is plain
+
+
+@pytest.mark.torch
+def test_what_ran_past_the_dispatcher_is_idle_and_told(torch):
+    """Python that computes is honestly idle; its CPU time says that something ran."""
+    taken = Taken(OperatorIntervals())
+    with taken.window:
+        used = time.process_time()
+        while time.process_time() - used < 0.05:
+            pass
+        child = os.fork()
+        if child == 0:
+            while time.process_time() < 0.05:
+                pass
+            os._exit(0)
+        os.waitpid(child, 0)
+    details = taken.reading.details
+    assert taken.reading.value < 0.1
+    assert details["cpu_time"] * details["window_s"] > 0.05
+    assert details["children_cpu_time"] * details["window_s"] > 0.03
+
+
+@pytest.mark.torch
+def test_how_much_the_profiler_itself_takes_is_told(torch):
+    matrix, taken = torch.randn(4, 4), Taken(OperatorIntervals())
+    with taken.window:
+        for _ in range(500):
+            torch.block_diag(matrix, matrix)
+    details = taken.reading.details
+    assert details["operators"] >= 1000
+    assert details["operators_per_s"] == pytest.approx(details["operators"] / details["window_s"])
+    assert details["profiler_s_per_operator"] > 0
+    assert details["profiler"] == pytest.approx(
+        details["operators_per_s"] * details["profiler_s_per_operator"]
+    )
+
+
+@pytest.mark.torch
+def test_windows_of_several_threads_do_not_meet_in_the_profiler(torch):
+    """Torch crashes on two threads that start or stop its profiler at once; so this runs apart."""
+    command = [sys.executable, "-c", MEETING]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["20"]
+
+
+MEETING = """
+from threading import Barrier, Thread
+import torch
+from pytest_prereg.measure.instruments.kernel_intervals import OperatorIntervals
+from pytest_prereg.measure.instruments.window import Window
+came, barrier, matrix = [], Barrier(4), torch.randn(200, 200)
+def take(number):
+    for _ in range(5):
+        barrier.wait()
+        with Window(OperatorIntervals, came.append, came.append):
+            torch.mm(matrix, matrix)
+threads = [Thread(target=take, args=(number,)) for number in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(came))
+"""
 
 
 # With a CUDA device.

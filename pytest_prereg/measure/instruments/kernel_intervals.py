@@ -8,20 +8,25 @@ other process's: work on any device makes the window busy; each one's share is i
 The profiler loses kernels, and says nothing of it. On CUDA each launch is therefore looked for among the
 kernels, by the number that CUDA gave both; one without a kernel, or with one that began before it, is lost.
 Operators have no second count: a stimulus that knows its own says so (``Window.expect``).
+
+Operators are what torch's dispatcher calls, of whatever library, and compiled graphs. What computes past the
+dispatcher (Python, numpy, a child) is idle, and so is an operator that began before the profiler: the CPU
+time of the process is told beside the reading, for what was not an operator to show.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.instruments import occupancy as intervals
 from pytest_prereg.measure.instruments import wall_clock
 from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
-from pytest_prereg.measure.instruments.torch_trace import Events, Session
+from pytest_prereg.measure.instruments.torch_trace import COMPILED, Events, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_prereg.measure.instruments.torch_trace import Trace
 
@@ -29,6 +34,10 @@ KERNELS = "kernel-intervals"
 OPERATORS = "operator-intervals"
 LOST_AT_MOST = 1e-3
 """Of all launches."""
+UNSEEN_AT_MOST = 0.5
+"""Of the time of regions by a compiler that the profiler knows nothing of, without an operator in them."""
+UNSEEN_IN_WINDOW = 0.01
+"""Of the window, which they may do so in any case."""
 CLOCKS_AGREE_NS = 1_000_000
 """The device's times are translated to the host's clock, some microseconds off; wrong ones are hours off."""
 
@@ -66,15 +75,21 @@ class KernelIntervals:
 
         Raises:
             UnreadableError: Of the launches, or the expected calls, more than one in a thousand is lost; the
-                profiler did not watch the window to its end, or was stopped in it; CUDA came up in it.
+                profiler did not watch the window to its end, or was stopped in it, or its recording was
+                switched; CUDA came up in it; what was compiled ran without operators.
         """
         session = self._started()
+        if session.switches.used:
+            raise UnreadableError(
+                f"the recording of operators was turned off or on inside the window ({session.switches.used} "
+                "times), so that some are lost; leave it alone"
+            )
         if session.cuda:
             return kernel_reading(session.trace(), self._expected)
         if wall_clock.cuda_in_use() is not None:
             raise UnreadableError("CUDA was first used inside the window; use it once before")
         reading = operator_reading(session.trace(), self._expected)
-        reading.details["threads"] = "all" if session.all_threads else "this one and those that torch starts"
+        reading.details.update(_told_by_session(session, reading.details))
         return reading
 
     def _started(self) -> Session:
@@ -97,6 +112,24 @@ class OperatorIntervals(KernelIntervals):
                 f"this process uses CUDA, where operators only launch kernels: use {KERNELS}"
             )
         super().start()
+
+
+def _told_by_session(session: Session, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else a session on the CPU knows of its window; shares are of the window.
+
+    ``cpu_time`` is what all threads of this process used, so more than 1 if several computed at a time, and
+    ``children_cpu_time`` what children did that were waited for. ``profiler`` is an estimate of how much of
+    the window the profiler itself took: operators times what it adds to one.
+    """
+    window, operators = details["window_s"], details["operators"]
+    return {
+        "threads": "all" if session.all_threads else "this one and those that torch starts",
+        "cpu_time": session.used.own / window,
+        "children_cpu_time": session.used.children / window,
+        "operators_per_s": operators / window,
+        "profiler_s_per_operator": session.event_seconds,
+        "profiler": operators * session.event_seconds / window,
+    }
 
 
 def kernel_reading(trace: Trace, expected: Mapping[str, int] | None = None) -> Reading:
@@ -165,9 +198,12 @@ def operator_reading(trace: Trace, expected: Mapping[str, int] | None = None) ->
     _check_watched_to_the_end(any(start >= high for start in trace.operators.starts))
     missing = _check_expected(trace, expected or {}, low, high)
     operators = _inside(trace.operators, low, high)
+    regions = _inside(trace.regions, low, high)
     details = {
         "source": "operators",
         "operators": len(operators.starts),
+        "regions": len(regions.starts),
+        "regions_unseen": _unseen(regions, operators, trace.names, low, high),
         **missing,
         **_shares(operators, trace.lanes, low, high),
     }
@@ -201,6 +237,45 @@ def _check_watched_to_the_end(seen: object) -> None:
             "the profiler did not see what was run right after the window: it was turned off in it, or its "
             "buffers were full; use a shorter window"
         )
+
+
+def _unseen(regions: Events, operators: Events, names: Sequence[str], low: int, high: int) -> float:
+    """Return the share of the window in which compiled regions ran, and no operator that could be seen.
+
+    A region with a graph of torch's own compiler is that graph, and Python around it.
+
+    Raises:
+        UnreadableError: Regions of other compilers ran for more than a hundredth of the window so, and for
+            more than half of their time: whatever ran in them is not known to the profiler.
+    """
+    opaque = _without_graphs(regions, operators, names)
+    ran = intervals.covered(opaque.starts, opaque.ends, low, high)
+    either = intervals.covered(
+        [*opaque.starts, *operators.starts], [*opaque.ends, *operators.ends], low, high
+    )
+    unseen = either - intervals.covered(operators.starts, operators.ends, low, high)
+    if unseen > max(ran * UNSEEN_AT_MOST, (high - low) * UNSEEN_IN_WINDOW):
+        raise UnreadableError(
+            f"compiled regions ran for {ran * 1e-9:.3g} s of the window, {unseen * 1e-9:.3g} s of it without "
+            "an operator that the profiler can see, so what they ran would read as idle"
+        )
+    return unseen / (high - low)
+
+
+def _without_graphs(regions: Events, operators: Events, names: Sequence[str]) -> Events:
+    """Return the regions in which no graph of torch's compiler starts, on their own thread."""
+    graphs: dict[int, list[int]] = defaultdict(list)
+    for lane, start, key in zip(operators.lanes, operators.starts, operators.keys, strict=True):
+        if COMPILED.fullmatch(names[key]):
+            graphs[lane].append(start)
+    for starts in graphs.values():
+        starts.sort()
+
+    def has_none(row: int) -> bool:
+        starts = graphs[regions.lanes[row]]
+        return bisect_left(starts, regions.starts[row]) == bisect_left(starts, regions.ends[row])
+
+    return _rows(regions, filter(has_none, range(len(regions.starts))))
 
 
 def _check_lost(lost: int, of: int, what: str, record: str) -> None:
@@ -252,7 +327,12 @@ def _inside(events: Events, low: int, high: int) -> Events:
         for row, (start, end) in enumerate(zip(events.starts, events.ends, strict=True))
         if start < high and (end > low or start >= low)
     ]
-    return Events(*(type(column)("q", [column[row] for row in rows]) for column in events))
+    return _rows(events, rows)
+
+
+def _rows(events: Events, rows: Iterable[int]) -> Events:
+    chosen = list(rows)
+    return Events(*(type(column)("q", [column[row] for row in chosen]) for column in events))
 
 
 def _starting_in(events: Events, low: int, high: int) -> Iterable[int]:

@@ -6,6 +6,10 @@ whatever ran in it. On either side the session does work of its own: what the pr
 that stopped watching midway (kineto ends a trace without a word once its buffers are full) does not see what
 comes after the window.
 
+On a CPU, what turns the recording off and on again inside the window is watched for, through every name that
+torch gives it; a body that kept such a function from before goes unseen. So the CPU time of the process is
+told beside what its operators came to.
+
 A session keeps every event in memory until it is read: 1.5 kB for each operator call, launch or kernel, so
 1.5 GB for a million, and some ten seconds to read them. Nothing is left out to save either.
 """
@@ -14,7 +18,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import resource
 import secrets
+import sys
+import threading
+import time
 from array import array
 from collections import defaultdict
 from contextlib import suppress
@@ -31,9 +39,19 @@ GRAPH = re.compile(r"(cuda|cu|hip)GraphLaunch\w*")
 COPY = re.compile(r"Mem(cpy|set)\b.*")
 WAIT = re.compile(r"(Event|Stream|Context|Unknown) Sync|Stream Wait Event|cudaEvent\w*")
 """On a device's rows, but no work: a stream waits, or an event is recorded."""
-OPERATOR = "aten::"
+OPERATOR = re.compile(r"\w+(::\w+)+(\.\w+)?")
+"""What the dispatcher calls an operator: of torch itself (``aten``), quantized, or of any library's."""
+COMPILED = re.compile(r"## Call CompiledFxGraph\b.*")
+"""A graph that torch's compiler made one of many operators, which are no events of their own any more."""
+REGION = re.compile(r"Torch-Compiled Region\b.*")
+"""What some compiler, which need not be torch's own, runs in place of Python."""
+FUNCTION_SCOPE = 0
+"""Of operators, in ``at::RecordScope``; what follows a backward pass or a script through has others."""
+SCRIPT_SCOPE = 2
 USER_SCOPE = 7
-"""Of annotations by ``record_function``, in ``at::RecordScope``."""
+"""Of annotations by ``record_function``."""
+PROBES = 20
+"""Of a short operator, of which the fastest counts."""
 FIRST_KERNELS = 16
 """Launched before the window, beside one for every session of this process so far."""
 
@@ -58,12 +76,15 @@ class Trace(NamedTuple):
     copies: Events
     launches: Events
     operators: Events
+    """Compiled graphs, which are one operator made of many, among them."""
+    regions: Events
+    """What a compiler runs in place of Python, or a script; operators run within, or should."""
     graphs: frozenset[int]
     """Correlations of launches of whole graphs."""
     lanes: tuple[str, ...]
     """Streams as ``device:stream``, threads as ``cpu:thread``."""
     names: tuple[str, ...]
-    """Of operators."""
+    """Of operators and regions."""
 
 
 class _Numbers(dict[Any, int]):
@@ -89,6 +110,7 @@ def trace_of(events: Sequence[Any], marker: str) -> Trace:
         copies=_columns(kinds["copy"], lanes, map(_correlation, kinds["copy"]), on_device=True),
         launches=_columns(kinds["launch"], lanes, map(_correlation, kinds["launch"])),
         operators=_columns(kinds["operator"], lanes, (names[event.name()] for event in kinds["operator"])),
+        regions=_columns(kinds["region"], lanes, (names[event.name()] for event in kinds["region"])),
         graphs=frozenset(_correlation(event) for event in kinds["launch"] if GRAPH.fullmatch(event.name())),
         lanes=tuple(lanes),
         names=tuple(names),
@@ -103,29 +125,44 @@ def _by_kind(events: Sequence[Any], marker: str) -> dict[str, list[Any]]:
         name = event.name()
         kind = by_name.get(name) or by_name.setdefault(name, _kind_by_name(name, marker))
         annotated = event.is_user_annotation() if annotations is None else name in annotations
-        if annotated != (kind == "marker"):
-            continue
-        if kind != "operator":
-            kind = _kind_by_device(kind, on_device=event.device_type().name != "CPU")
-        kinds[kind].append(event)
+        if annotated == (kind == "marker"):
+            on_device = event.device_type().name != "CPU"
+            kinds[_kind_on_device(kind) if on_device else _kind_on_host(kind, event.scope())].append(event)
     return kinds
 
 
 def _kind_by_name(name: str, marker: str) -> str:
-    if name.startswith(OPERATOR):
-        return "operator"
     if name == marker:
         return "marker"
-    if LAUNCH.fullmatch(name):
-        return "launch"
-    if COPY.fullmatch(name):
-        return "copy"
-    return "wait" if WAIT.fullmatch(name) else "kernel"
+    for kind, pattern in _KINDS.items():
+        if pattern.fullmatch(name):
+            return kind
+    return "other"
 
 
-def _kind_by_device(kind: str, *, on_device: bool) -> str:
-    """Return ``kind`` where it may be: launches are the host's, kernels and copies the device's."""
-    return kind if on_device == (kind in {"kernel", "copy", "wait"}) else "none"
+_KINDS = {
+    "operator": OPERATOR,
+    "compiled": COMPILED,
+    "region": REGION,
+    "launch": LAUNCH,
+    "copy": COPY,
+    "wait": WAIT,
+}
+
+
+def _kind_on_device(kind: str) -> str:
+    """Return what an event of a device's is: a kernel may have any name."""
+    if kind in {"marker", "launch"}:
+        return "other"
+    return kind if kind in {"copy", "wait"} else "kernel"
+
+
+def _kind_on_host(kind: str, scope: int) -> str:
+    if scope == SCRIPT_SCOPE:
+        return "region"
+    if kind in {"operator", "compiled"}:
+        return "operator" if scope == FUNCTION_SCOPE else "other"
+    return kind if kind in {"region", "launch", "marker"} else "other"
 
 
 def _annotations_by_name(events: Sequence[Any]) -> frozenset[str] | None:
@@ -160,16 +197,78 @@ def _correlation(event: Any) -> int:
     return int(event.correlation_id())
 
 
+class RecordingSwitches:
+    """Counts, while a window is open, who turns the recording of operators on or off.
+
+    All of Python does so through the functions that are named here, whatever module it has them from; one
+    that was kept from before the window goes unseen.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._plain: list[tuple[Any, str, Any]] = []
+
+    def watch(self) -> None:
+        """Begin to count."""
+        modules = [sys.modules[name] for name in SWITCH_MODULES if name in sys.modules]
+        self._plain = [
+            (module, name, getattr(module, name))
+            for module in modules
+            for name in SWITCHES
+            if hasattr(module, name)
+        ]
+        for module, name, plain in self._plain:
+            setattr(module, name, self._counted(plain))
+
+    def unwatch(self) -> None:
+        """Leave torch as it was."""
+        while self._plain:
+            setattr(*self._plain.pop())
+
+    def _counted(self, plain: Any) -> Any:
+        def switch(*arguments: Any, **named: Any) -> Any:
+            self.used += 1
+            return plain(*arguments, **named)
+
+        return switch
+
+
+SWITCHES = ("_enable_record_function", "_toggle_collection_dynamic", "_clear_callbacks")
+SWITCH_MODULES = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler")
+
+
+class ProcessorTime(NamedTuple):
+    """In seconds, of all threads and cores."""
+
+    own: float
+    """Of this process."""
+    children: float
+    """Of those of its children that were waited for."""
+
+    @classmethod
+    def now(cls) -> ProcessorTime:
+        """Return what has been used so far."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return cls(time.process_time(), children.ru_utime + children.ru_stime)
+
+
 class Session:
     """Profiles between ``start`` and ``stop``; what it saw is there afterwards. For one use."""
 
     count = 0
     """How many there have been in this process."""
+    switching = threading.Lock()
+    """Held by who starts or stops one: torch crashes on two threads that do so at once."""
 
     def __init__(self, *, cuda: bool) -> None:
         self.cuda = cuda
         self.marker = f"pytest-prereg window {secrets.token_hex(8)}"
         self.all_threads = False
+        self.switches = RecordingSwitches()
+        self.event_seconds = 0.0
+        """How much longer the profiler makes a short operator of the CPU, found just before the window."""
+        self.used = ProcessorTime(0.0, 0.0)
+        """In the window."""
         self._profile: Any = None
         self._annotation: Any = None
 
@@ -180,20 +279,30 @@ class Session:
             UnreadableError: There is no torch, a profiler is running already, or this one doesn't start.
         """
         torch = _torch()
-        if _is_profiling(torch):
-            raise UnreadableError("another profiler of torch is running, and there can only be one at a time")
-        Session.count += 1
-        self._profile = self._new_profile(torch)
-        try:
-            self._profile.__enter__()
-            self._work(torch, FIRST_KERNELS + Session.count)
-            self._annotation = torch.autograd.profiler.record_function(self.marker)
-            self._annotation.__enter__()
-        except BaseException as error:
-            self._abandon()
-            if isinstance(error, RuntimeError):
-                raise UnreadableError(f"torch's profiler doesn't start: {_first_line(error)}") from error
-            raise
+        with self.switching:
+            if _is_profiling(torch):
+                raise UnreadableError(
+                    "another profiler of torch is running, and there can only be one at a time"
+                )
+            Session.count += 1
+            self._profile = self._new_profile(torch)
+            try:
+                self._begin(torch)
+            except BaseException as error:
+                self._abandon()
+                if isinstance(error, RuntimeError):
+                    raise UnreadableError(f"torch's profiler doesn't start: {_first_line(error)}") from error
+                raise
+
+    def _begin(self, torch: Any) -> None:
+        alone = 0.0 if self.cuda else _shortest(torch)
+        self._profile.__enter__()
+        self._work(torch, FIRST_KERNELS + Session.count)
+        self.event_seconds = 0.0 if self.cuda else max(0.0, _shortest(torch) - alone)
+        self.switches.watch()
+        self._annotation = torch.autograd.profiler.record_function(self.marker)
+        self._annotation.__enter__()
+        self.used = ProcessorTime.now()
 
     def stop(self) -> None:
         """End the window, and the profiler whatever happens.
@@ -201,15 +310,19 @@ class Session:
         Raises:
             UnreadableError: It could not be stopped in good order.
         """
-        try:
-            self._annotation.__exit__(None, None, None)
-            self._work(_torch(), 1)
-            self._profile.__exit__(None, None, None)
-        except BaseException as error:
-            self._abandon()
-            if isinstance(error, RuntimeError):
-                raise UnreadableError(f"torch's profiler doesn't stop: {_first_line(error)}") from error
-            raise
+        until, since = ProcessorTime.now(), self.used
+        self.used = ProcessorTime(until.own - since.own, until.children - since.children)
+        with self.switching:
+            try:
+                self._annotation.__exit__(None, None, None)
+                self.switches.unwatch()
+                self._work(_torch(), 1)
+                self._profile.__exit__(None, None, None)
+            except BaseException as error:
+                self._abandon()
+                if isinstance(error, RuntimeError):
+                    raise UnreadableError(f"torch's profiler doesn't stop: {_first_line(error)}") from error
+                raise
 
     def events(self) -> list[Any]:
         """Return torch's events; none if the session was ended by somebody else."""
@@ -247,6 +360,7 @@ class Session:
 
     def _abandon(self) -> None:
         """End the profiler though CUDA may be past waiting for."""
+        self.switches.unwatch()
         self._profile.use_device = None
         with suppress(RuntimeError):
             self._profile.__exit__(None, None, None)
@@ -259,6 +373,17 @@ def _torch() -> Any:
     except ImportError as error:
         raise UnreadableError(f"torch can't be imported: {error}") from error
     return torch
+
+
+def _shortest(torch: Any) -> float:
+    """Return the least seconds that a short operator of the CPU takes."""
+    small = torch.zeros(1)
+    took = []
+    for _ in range(PROBES):
+        began = time.perf_counter()
+        small.neg_()
+        took.append(time.perf_counter() - began)
+    return min(took)
 
 
 def _is_profiling(torch: Any) -> bool:
