@@ -68,7 +68,7 @@ def make():
 
 def test_a_device_that_is_waited_for_never_works_in_a_pause(make):
     device = make()
-    wave = drive(device, duty=0.3, period=0.05, seconds=0.3)
+    wave = drive(device, duty=0.3, period=0.1, seconds=0.6)
     assert wave.periods == len(wave.on) == 6
     assert wave.launched == len(device.ran)
     assert all(any(on <= began and ended <= off for on, off in wave.on) for began, ended in device.ran)
@@ -79,33 +79,70 @@ def test_the_duty_is_what_was_measured_not_what_was_asked_for(make):
 
     class Slow(ThreadDevice):
         def launch(self) -> None:
-            time.sleep(0.02)
+            time.sleep(0.025)
             super().launch()
 
-    wave = drive(make(Slow), duty=0.1, period=0.04, seconds=0.2)
+    wave = drive(make(Slow), duty=0.1, period=0.2, seconds=1.0)
     assert wave.launched == 5
-    assert wave.duty > 0.45
+    assert wave.duty > 0.12
     assert wave.interval[0] <= wave.duty <= wave.interval[1]
 
 
 def test_the_kernel_is_the_shortest_by_the_devices_own_clock(make):
     device = make()
-    assert drive(device, duty=0.3, period=0.02, seconds=0.1).kernel_seconds == device.kernel_seconds < 0.02
+    assert drive(device, duty=0.3, period=0.1, seconds=0.5).kernel_seconds == device.kernel_seconds < 0.02
 
 
-def test_the_interval_is_fiellers_over_the_periods():
+def test_the_interval_is_fiellers_over_five_stretches():
     """At its limits r the mean of busy - r x period is t standard errors from 0 (Fieller 1954)."""
     lengths = [(0.3, 1.0), (0.32, 1.01), (0.29, 1.0), (0.4, 1.2), (0.31, 0.99)]
-    pulses = [Pulse(0.0, period / 2, period, 7, busy, 0.0) for busy, period in lengths]
+    halves = [(busy / 2 + way, period / 2 - way) for busy, period in lengths for way in (0.1, -0.1)]
+    pulses = [Pulse(0.0, period / 2, period, 7, busy, 0.0) for busy, period in halves]
     wave = square_wave._measured(pulses, 1e-3)
     assert wave.duty == pytest.approx(sum(busy for busy, _ in lengths) / sum(period for _, period in lengths))
-    assert wave.launched == 35
+    assert (wave.periods, wave.launched) == (10, 70)
     for limit in wave.interval:
         values = [busy - limit * period for busy, period in lengths]
         mean = math.fsum(values) / 5
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / 4 / 5)
         assert abs(mean) / error == pytest.approx(TWO_SIDED_95_AT_4_DF, rel=1e-5)
     assert wave.half_width == pytest.approx((wave.interval[1] - wave.interval[0]) / 2)
+
+
+@pytest.mark.parametrize("periods", range(5, 25))
+def test_every_period_is_in_one_stretch(periods: int):
+    pulses = [Pulse(float(at), at + 0.5, at + 1.0, 7, 0.5, 0.0) for at in range(periods)]
+    stretches = square_wave._stretches(pulses)
+    assert [pulse for stretch in stretches for pulse in stretch] == pulses
+    lengths = [len(stretch) for stretch in stretches]
+    assert (len(lengths), max(lengths) - min(lengths) <= 1) == (5, True)
+
+
+def test_a_wave_that_is_never_off_is_refused(make):
+    """Whatever always reads 1 would be right about it."""
+
+    class Endless(ThreadDevice):
+        def launch(self) -> None:
+            time.sleep(0.05)
+            super().launch()
+
+    told = (
+        r"the wave was on for .* of the time, and 0.5 was asked for: a kernel of .* is too long for a period"
+    )
+    with pytest.raises(StimulusError, match=told):
+        drive(make(Endless), duty=0.5, period=0.02, seconds=0.1)
+    with pytest.raises(StimulusError, match=told):
+        drive_once(make(Endless), duty=0.5, seconds=0.02)
+
+
+@pytest.mark.parametrize(("busy", "refused"), [(0.44, True), (0.46, False), (0.54, False), (0.56, True)])
+def test_a_wave_is_the_one_that_was_asked_for_to_five_points(busy: float, refused: bool):  # noqa: FBT001
+    pulses = [Pulse(0.0, busy, 1.0, 100, busy, 0.0)] * 5
+    if not refused:
+        return square_wave._refuse_another_duty(pulses, 0.5, 1.0)
+    with pytest.raises(StimulusError, match="the machine is too busy; make period longer"):
+        square_wave._refuse_another_duty(pulses, 0.5, 1.0)
+    return None
 
 
 def test_an_unsynchronised_load_is_refused(make):

@@ -47,6 +47,9 @@ class ThreadDevice:
         with self.changed:
             self.changed.wait_for(lambda: self.left == 0)
 
+    def took(self, seconds: float) -> None:
+        pass
+
     def is_idle(self) -> bool:
         return self.left == 0
 

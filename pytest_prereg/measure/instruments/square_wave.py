@@ -10,13 +10,14 @@ duty; the first probe of *Price the Reward Function* did, and was nearly publish
 
 Known bias: high. What the host does between a launch and the end of the wait counts as busy, some
 microseconds a kernel; what it does between two kernels doesn't. A busy machine lengthens kernels, and is
-measured as such.
+measured as such; a wave that is far from the one that was asked for is refused.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 NAME = "square-wave"
-FEWEST_PERIODS = 5
-"""Of which an interval is made."""
+STRETCHES = 5
+"""Of consecutive periods, of which an interval is made: what lasts for some periods stays within one."""
+FARTHEST = 0.05
+"""From the duty that was asked for: a wave that is never off would be no wave, and read right by anything."""
 DRAINED_SECONDS = 0.002
 """An idle device is waited for in microseconds; of one that has work left this is a kernel or two."""
 
@@ -47,11 +50,14 @@ class Device(Protocol):
     def kernel_seconds(self) -> float:
         """The least time that a kernel has taken, by the device's own clock; asked only when it is idle."""
 
-    def launch(self) -> None:
+    def launch(self) -> object:
         """Enqueue one kernel, and exactly one; it need not have ended, or begun, on return."""
 
-    def synchronise(self) -> None:
+    def synchronise(self) -> object:
         """Wait for the end of all that was launched."""
+
+    def took(self, seconds: float) -> None:
+        """Hear how long the host saw one launch and the wait for it take; for a device without a clock."""
 
     def is_idle(self) -> bool:
         """Whether all that was launched has ended, without waiting for it."""
@@ -82,7 +88,11 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True):
     duty: float
     """The share of the time, over whole periods, in which the device was busy."""
     interval: tuple[float, float]
-    """For the duty at 95 %, from how the periods differ; ``drive`` says how."""
+    """For the duty at 95 %, from how stretches of the wave differ; ``drive`` says how.
+
+    It says where the duty of another wave of this kind on this machine would be. It is not how far a reading
+    may be off: that read this very wave, whose duty is known far better.
+    """
     periods: int
     launched: int
     kernel_seconds: float
@@ -100,7 +110,11 @@ def drive(device: Device, *, duty: float, period: float, seconds: float) -> Wave
     """Drive a device through whole periods, and return what that was by the host's clock.
 
     The duty is a ratio of sums: seconds busy over seconds of the periods, as both turned out. Its interval is
-    Fieller's for such a ratio, with the periods as the independent units (Fieller 1954).
+    Fieller's for such a ratio (Fieller 1954), with five stretches of consecutive periods as the independent
+    units, as in batch means (Law and Kelton, Simulation Modeling and Analysis, ch. 9). At 50 periods it
+    holds in 95 % of simulated waves whose periods are independent, in 92 % where neighbours correlate by 0.6
+    (one period a unit: 71 %), in 81 % at 0.9, and in 36 % where one period in a hundred stalls: a wave that
+    met no stall doesn't know of them.
 
     Args:
         device: Idle, and nobody else's meanwhile.
@@ -110,11 +124,13 @@ def drive(device: Device, *, duty: float, period: float, seconds: float) -> Wave
 
     Raises:
         ValueError: A duty that is no share, or too few periods.
-        StimulusError: The device is not idle when all that was launched should have ended.
+        StimulusError: The device is not idle when all that was launched should have ended, or the duty is
+            more than 5 points off.
     """
     count = _periods(duty, period, seconds)
     pulses = [_pulse(device, busy=duty * period, seconds=period) for _ in range(count)]
     _refuse_late_work(pulses, device.kernel_seconds)
+    _refuse_another_duty(pulses, duty, period)
     return _measured(pulses, device.kernel_seconds)
 
 
@@ -128,11 +144,16 @@ def drive_once(device: Device, *, duty: float, seconds: float) -> Pulse:
     _check_duty(duty, seconds)
     pulse = _pulse(device, busy=duty * seconds, seconds=seconds)
     _refuse_late_work([pulse], device.kernel_seconds)
+    _refuse_another_duty([pulse], duty, seconds)
     return pulse
 
 
 def _measured(pulses: Sequence[Pulse], kernel: float) -> Wave:
-    found = paired_fieller([one.busy for one in pulses], [one.seconds for one in pulses])
+    stretches = _stretches(pulses)
+    found = paired_fieller(
+        [math.fsum(one.busy for one in stretch) for stretch in stretches],
+        [math.fsum(one.seconds for one in stretch) for stretch in stretches],
+    )
     return Wave(
         duty=found.estimate,
         interval=(found.low, found.high),
@@ -143,14 +164,20 @@ def _measured(pulses: Sequence[Pulse], kernel: float) -> Wave:
     )
 
 
+def _stretches(pulses: Sequence[Pulse]) -> list[Sequence[Pulse]]:
+    """Cut a wave into five parts, as long as each other to one period."""
+    cuts = [len(pulses) * number // STRETCHES for number in range(STRETCHES + 1)]
+    return [pulses[low:high] for low, high in pairwise(cuts)]
+
+
 def _periods(duty: float, period: float, seconds: float) -> int:
     _check_duty(duty, period)
     count = math.floor(seconds / period + 0.5) if math.isfinite(seconds) else 0
-    if count < FEWEST_PERIODS:
-        least = FEWEST_PERIODS * period
+    if count < STRETCHES:
+        least = STRETCHES * period
         raise ValueError(
             f"seconds: {seconds:g} hold {count} periods of {period:g} s, and an interval is made of at least "
-            f"{FEWEST_PERIODS}; give it {least:g} or more"
+            f"{STRETCHES}; give it {least:g} or more"
         )
     return count
 
@@ -182,14 +209,17 @@ def _busy(device: Device, until: float) -> tuple[int, float, float]:
     Returns:
         How many, the seconds that they took together, and when the last had ended.
     """
-    launched, took, ended = 0, 0.0, -math.inf
+    launch, synchronise = device.launch, device.synchronise
+    launched, took, shortest, ended = 0, 0.0, math.inf, -math.inf
     while ended < until:
         began = perf_counter()
-        device.launch()
-        device.synchronise()
+        launch()
+        synchronise()
         ended = perf_counter()
         took += ended - began
+        shortest = min(shortest, ended - began)
         launched += 1
+    device.took(shortest)
     return launched, took, ended
 
 
@@ -216,6 +246,21 @@ def _refuse_late_work(pulses: Sequence[Pulse], kernel: float) -> None:
             f"at the end of a pause the device had to be waited for, {waited * 1e3:.3g} ms: it had work "
             f"left; {_ADVICE}"
         )
+
+
+def _refuse_another_duty(pulses: Sequence[Pulse], duty: float, period: float) -> None:
+    """Raise if the wave is another than the one that was asked for."""
+    busy = math.fsum(one.busy for one in pulses)
+    found, kernel = (
+        busy / math.fsum(one.seconds for one in pulses),
+        busy / sum(one.launched for one in pulses),
+    )
+    if abs(found - duty) <= FARTHEST:
+        return
+    why = "the machine is too busy; make period longer, or leave the machine alone"
+    if kernel > min(duty, 1 - duty) * period:
+        why = f"a kernel of {kernel:.3g} s is too long for a period of {period:g} s; make period longer"
+    raise StimulusError(f"the wave was on for {found:.3g} of the time, and {duty:g} was asked for: {why}")
 
 
 _ADVICE = "a load that is not synchronised has another duty than the host sees, so it calibrates nothing"

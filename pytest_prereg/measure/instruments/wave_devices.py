@@ -7,6 +7,7 @@ what kernels really took, at the least, by the device's own clock.
 from __future__ import annotations
 
 import math
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,9 @@ class CpuDevice:
     """Legendre polynomials on one thread; launching one runs it to its end, so there is never work left.
 
     A few numbers, and a degree that makes them take long: a kernel that swept the caches, such as a matrix
-    product, would slow what the host and the profiler do between kernels, by more the longer it is.
+    product, would slow what the host and the profiler do between kernels, by more the longer it is. What
+    launches it has its arguments already, and no line of Python runs between the wave's two looks at the
+    clock: on a machine that others use as well each would cost it a microsecond or more.
 
     Args:
         kernel: Seconds that a launch should take.
@@ -50,30 +53,34 @@ class CpuDevice:
         # All of torch in this process: an operator that other threads join in ends with the last of them.
         torch.set_num_threads(1)
         self._torch = torch
-        self._polynomial = torch.special.legendre_polynomial_p
         self._prepare(_work_for(kernel, self._time, MOST_TERMS))
 
     def _prepare(self, work: float) -> None:
         """Make numbers and degrees that take ``work`` terms together, to the nearest term of each."""
         self._numbers = self._torch.linspace(-0.9, 0.9, NUMBERS)
         self._degrees = self._torch.full((NUMBERS,), max(1.0, float(round(work / NUMBERS))))
-        self._results = self._torch.empty(NUMBERS)
+        self.launch: Callable[[], object] = partial(
+            self._torch.special.legendre_polynomial_p,
+            self._numbers,
+            self._degrees,
+            out=self._torch.empty(NUMBERS),
+        )
+        """Compute all numbers once."""
+        self.synchronise: Callable[[], object] = object
+        """Do nothing, as fast as can be: nothing runs after its launch."""
         self.kernel_seconds = math.inf
 
     def _time(self, work: float) -> float:
         self._prepare(work)
         for _ in range(TRIES):
+            began = perf_counter()
             self.launch()
+            self.took(perf_counter() - began)
         return self.kernel_seconds
 
-    def launch(self) -> None:
-        """Compute all numbers once, and note how long that took."""
-        began = perf_counter()
-        self._polynomial(self._numbers, self._degrees, out=self._results)
-        self.kernel_seconds = min(self.kernel_seconds, perf_counter() - began)
-
-    def synchronise(self) -> None:
-        """Return: nothing runs after its launch."""
+    def took(self, seconds: float) -> None:
+        """Keep the least: the host's clock is the CPU's own."""
+        self.kernel_seconds = min(self.kernel_seconds, seconds)
 
     def is_idle(self) -> bool:
         """Return ``True``: nothing runs after its launch."""
@@ -135,6 +142,9 @@ class CudaDevice:
     def is_idle(self) -> bool:
         """Whether the event behind the last kernel has come to pass."""
         return bool(self._end.query())
+
+    def took(self, seconds: float) -> None:
+        """Ignore it: the device has a clock of its own."""
 
     @property
     def kernel_seconds(self) -> float:
