@@ -242,7 +242,8 @@ def _because(assessment: Assessment, judgement: Judgement) -> str:
 
 def _set_aside(assessment: Assessment, judgement: Judgement) -> Iterator[tuple[str, str]]:
     """What was set aside, and what the verdict would be with it."""
-    if not judgement.set_aside:
+    is_unread = judgement.reason is Reason.INSTRUMENT and not judgement.n
+    if not judgement.set_aside or (is_unread and not judgement.alternatives):
         return
     yield "set aside", listed(judgement.set_aside, "and")
     for other in judgement.alternatives:
