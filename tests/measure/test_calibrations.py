@@ -59,6 +59,33 @@ def test_each_refuses_an_instrument_of_which_it_knows_nothing(experiment):
         experiment(Repeat(metrics=experiment.metrics), instrument="kernel-interval")
 
 
+@pytest.mark.parametrize("experiment", CALIBRATIONS)
+@pytest.mark.parametrize("instrument", [None, 5, ["wall-clock"]])
+def test_an_instrument_is_given_by_its_name(experiment, instrument):
+    with pytest.raises(ValueError, match=r"instrument: .* is no name; it calibrates"):
+        experiment(Repeat(metrics=experiment.metrics), instrument=instrument)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "params", "told"),
+    [
+        (known_memory, {"mebibytes": 0}, 'mebibytes: "0" is no whole number of them from 1; write 256'),
+        (known_memory, {"mebibytes": 0.5}, 'mebibytes: "0.5" is no whole number'),
+        (known_host_load, {"burners": -1}, 'burners: "-1" is no whole number of processes from 0'),
+        (known_host_load, {"burners": 1.5}, 'burners: "1.5" is no whole number'),
+        (known_host_load, {"seconds": 0}, 'seconds: "0" is no number above 0'),
+        (known_pause, {"seconds": -1}, 'seconds: "-1" is no number above 0'),
+    ],
+)
+def test_what_can_not_be_known_is_refused_with_what_to_write(experiment, params: dict, told: str):
+    with pytest.raises(ValueError, match=told):
+        experiment(Repeat(metrics=experiment.metrics), **params)
+
+
+def test_memory_that_can_not_be_had_makes_the_repeat_invalid():
+    assert "bytes can't be had: " in problems(known_memory, mebibytes=1 << 36)
+
+
 def test_another_stimulus_is_another_experiment():
     """The version of all that drives the device counts in the source digest, not that of the body alone."""
     named = {name.rpartition(".")[2] for name, _ in workload_versions(square_wave.__module__)}

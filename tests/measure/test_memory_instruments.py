@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,20 @@ def test_memory_that_was_let_go_before_the_end_is_in_the_peak():
 def test_memory_that_was_let_go_before_the_window_is_not():
     hold_and_let_go()
     assert read_memory(lambda: None).details["growth"] == near(0)
+
+
+@pytest.mark.parametrize("named", [Path, str, os.fsencode])
+def test_a_body_that_sets_the_mark_back_itself_has_no_reading(named):
+    """Nothing would tell how high it had been: the kernel keeps it nowhere else."""
+
+    def hide():
+        hold_and_let_go()
+        with open(named(f"/proc/{os.getpid()}/clear_refs"), "w") as file:  # noqa: PTH123
+            file.write("5")
+
+    with pytest.raises(UnreadableError, match=r"/proc/self/clear_refs was opened in the window \(1 times\)"):
+        read_memory(hide)
+    assert read_memory(hold_and_let_go).details["growth"] == near(SIZE)
 
 
 def test_what_is_shared_with_others_is_in_the_peak():

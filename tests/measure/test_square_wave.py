@@ -135,6 +135,14 @@ def test_a_wave_that_is_never_off_is_refused(make):
         drive_once(make(Endless), duty=0.5, seconds=0.02)
 
 
+def test_a_wave_of_kernels_that_the_host_can_not_keep_up_with_says_so():
+    pulses = [Pulse(0.0, 0.5, 1.0, 100_000, 0.2, 0.0)] * 5
+    with pytest.raises(
+        StimulusError, match="a kernel of 2e-06 s is shorter than what the host does between two"
+    ):
+        square_wave._refuse_another_duty(pulses, 0.5, 1.0)
+
+
 @pytest.mark.parametrize(("busy", "refused"), [(0.44, True), (0.46, False), (0.54, False), (0.56, True)])
 def test_a_wave_is_the_one_that_was_asked_for_to_five_points(busy: float, refused: bool):  # noqa: FBT001
     pulses = [Pulse(0.0, busy, 1.0, 100, busy, 0.0)] * 5
@@ -174,10 +182,13 @@ def test_a_wait_that_was_long_once_is_a_busy_machine():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"duty": 0.0}, "duty: 0 is not above 0 and below 1"),
+        ({"duty": 0.0}, "duty: 0.0 is not above 0 and below 1"),
         ({"duty": 1.2}, "duty: 1.2 is not above 0 and below 1"),
         ({"duty": math.nan}, "duty: nan is not above"),
-        ({"period": 0.0}, "period: 0 is no number of seconds above 0"),
+        ({"duty": "0.5"}, "duty: 0.5 is not above 0 and below 1"),
+        ({"period": True}, "period: True is no number of seconds"),
+        ({"seconds": "5"}, "seconds: 5 is no number of them"),
+        ({"period": 0.0}, "period: 0.0 is no number of seconds above 0"),
         ({"seconds": 0.4}, "seconds: 0.4 hold 4 periods of 0.1 s.*at least 5; give it 0.5 or more"),
         ({"seconds": math.inf}, "seconds: inf hold 0 periods"),
     ],
@@ -219,7 +230,7 @@ def test_a_longer_kernel_has_a_higher_degree():
     assert short._degrees[0] < long._degrees[0]
 
 
-@pytest.mark.parametrize("kernel", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("kernel", [0.0, -1.0, math.inf, math.nan, "0.001", True])
 def test_a_kernel_has_to_take_some_time(kernel: float):
     with pytest.raises(ValueError, match="is no number of seconds above 0"):
         wave_devices.device_for("operator-intervals", kernel)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +28,44 @@ RESET_PEAK = "5"
 UNCOUNTED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 BACKENDS = ("native", "cudaMallocAsync")
 """Those that keep torch's statistics."""
+
+
+class MarkResets:
+    """Sees to it that no Python of this process sets the kernel's mark back unnoticed.
+
+    Once set back nothing tells how far the mark had been: ``ru_maxrss`` is the same mark. So whatever opens
+    the file is counted, from the first window of this process on: what watches for that can't be removed
+    again. Code that is no Python, and other processes, go unseen.
+    """
+
+    FILE = "clear_refs"
+
+    def __init__(self) -> None:
+        self.seen = 0
+        """How often the file was opened by anybody else."""
+        self._watches = False
+        self._own = threading.local()
+
+    def reset(self) -> None:
+        """Set the mark back, uncounted; raises :class:`OSError` if the kernel doesn't."""
+        if not self._watches:
+            self._watches = True
+            sys.addaudithook(self._notice)
+        self._own.opens = True
+        try:
+            (PROC / "self" / self.FILE).write_text(RESET_PEAK, encoding="ascii")
+        finally:
+            self._own.opens = False
+
+    def _notice(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and not getattr(self._own, "opens", False) and self._is_named(arguments[0]):
+            self.seen += 1
+
+    def _is_named(self, path: object) -> bool:
+        return isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).endswith(self.FILE)
+
+
+MARK_RESETS = MarkResets()
 
 
 class Held(msgspec.Struct, kw_only=True, frozen=True):
@@ -59,6 +98,7 @@ class ProcessMemory:
         self._refusal = ""
         self._machine_swapped: int | None = None
         self._faults_of_children = 0
+        self._resets = 0
 
     def start(self) -> None:
         """Set the mark back.
@@ -71,9 +111,10 @@ class ProcessMemory:
         self._machine_swapped = kernel_counters.pages_swapped()
         self._faults_of_children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
         try:
-            (PROC / "self" / "clear_refs").write_text(RESET_PEAK, encoding="ascii")
+            MARK_RESETS.reset()
         except OSError as error:
             self._refusal = f" ({error.strerror})"
+        self._resets = MARK_RESETS.seen
         self._start = _held(os.getpid())
         self._open.append(self)
 
@@ -81,14 +122,21 @@ class ProcessMemory:
         """Read the mark."""
         self._open.remove(self)
         self._stop = _held(os.getpid())
+        self._resets = MARK_RESETS.seen - self._resets
 
     def reading(self) -> Reading:
         """Return the peak.
 
         Raises:
             UnreadableError: Pages of this process were swapped out in the window, so that its resident set
-                said less than it held; or the mark could not be set back, and the window stayed below it.
+                said less than it held; or the mark could not be set back, and the window stayed below it; or
+                the body itself set it back.
         """
+        if self._resets:
+            raise UnreadableError(
+                f"/proc/self/clear_refs was opened in the window ({self._resets} times), which sets the peak "
+                "back, so that what came before is lost; leave that to the instrument"
+            )
         swapped = self._stop.swapped - self._start.swapped
         if swapped > 0:
             raise UnreadableError(f"{swapped} bytes of this process were swapped out in the window")

@@ -172,6 +172,8 @@ def _stretches(pulses: Sequence[Pulse]) -> list[Sequence[Pulse]]:
 
 def _periods(duty: float, period: float, seconds: float) -> int:
     _check_duty(duty, period)
+    if not _is_number(seconds):
+        raise ValueError(f"seconds: {seconds} is no number of them")
     count = math.floor(seconds / period + 0.5) if math.isfinite(seconds) else 0
     if count < STRETCHES:
         least = STRETCHES * period
@@ -183,10 +185,14 @@ def _periods(duty: float, period: float, seconds: float) -> int:
 
 
 def _check_duty(duty: float, period: float) -> None:
-    if not 0 < duty < 1:
-        raise ValueError(f"duty: {duty:g} is not above 0 and below 1; a wave is busy for a part of the time")
-    if not 0 < period < math.inf:
-        raise ValueError(f"period: {period:g} is no number of seconds above 0")
+    if not _is_number(duty) or not 0 < duty < 1:
+        raise ValueError(f"duty: {duty} is not above 0 and below 1; a wave is busy for a part of the time")
+    if not _is_number(period) or not 0 < period < math.inf:
+        raise ValueError(f"period: {period} is no number of seconds above 0")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _pulse(device: Device, *, busy: float, seconds: float) -> Pulse:
@@ -257,7 +263,10 @@ def _refuse_another_duty(pulses: Sequence[Pulse], duty: float, period: float) ->
     )
     if abs(found - duty) <= FARTHEST:
         return
+    on = math.fsum(one.paused - one.began for one in pulses) / math.fsum(one.seconds for one in pulses)
     why = "the machine is too busy; make period longer, or leave the machine alone"
+    if found < duty - FARTHEST <= on:
+        why = f"a kernel of {kernel:.3g} s is shorter than what the host does between two; make kernel longer"
     if kernel > min(duty, 1 - duty) * period:
         why = f"a kernel of {kernel:.3g} s is too long for a period of {period:g} s; make period longer"
     raise StimulusError(f"the wave was on for {found:.3g} of the time, and {duty:g} was asked for: {why}")

@@ -162,8 +162,8 @@ def device_for(instrument: str, kernel: float) -> CpuDevice | CudaDevice:
         ValueError: A length that is none.
         UnreadableError: There is no CUDA device, and the instrument watches one.
     """
-    if not 0 < kernel < math.inf:
-        raise ValueError(f"kernel: {kernel:g} is no number of seconds above 0")
+    if isinstance(kernel, bool) or not isinstance(kernel, int | float) or not 0 < kernel < math.inf:
+        raise ValueError(f"kernel: {kernel} is no number of seconds above 0")
 
     import torch  # noqa: PLC0415  # an extra, and heavy
 

@@ -21,7 +21,8 @@ from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.readers import reader_of
 from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
-from pytest_prereg.measure.workloads.calibration.reading import accepted, calibrating
+from pytest_prereg.measure.workloads.calibration.reading import accepted, calibrating, check_seconds
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 
+MOST_BURNERS = 1024
 LONGEST_MESSAGE = 1 << 16
 SPINS = 10_000
 """Turns of an empty loop between two looks at the socket: some hundred microseconds."""
@@ -59,6 +61,10 @@ def known_host_load(
     of it, ``error`` the second less the first. ``quiet`` is what it read just before, over as long, without
     them: on a machine that others use as well, their load is in ``error`` too.
     """
+    if not isinstance(burners, int) or not 0 <= burners <= MOST_BURNERS:
+        most = f"from 0 to {MOST_BURNERS}"
+        raise ValueError(f"burners: {quoted(burners)} is no whole number of processes {most}; write 1, say")
+    check_seconds(seconds)
     with calibrating(repeat, instrument, ("host-load",)):
         quiet = _watched(instrument, 0, seconds)
         loaded = _watched(instrument, burners, seconds)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.reading import UnreadableError
+from pytest_prereg.measure.instruments.square_wave import StimulusError
 from pytest_prereg.measure.workloads.calibration.reading import calibrating, detail, read_during
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 MEBIBYTE = 1 << 20
+MOST_MEBIBYTES = 1 << 40
 
 
 @experiment(
@@ -33,6 +36,8 @@ def known_memory(repeat: Repeat, *, instrument: str = "process-memory", mebibyte
     ``known`` is that number of bytes, ``growth`` how far above the beginning of the window the instrument saw
     the peak, ``error`` how much of ``known`` the second is above the first.
     """
+    if not isinstance(mebibytes, int) or not 1 <= mebibytes <= MOST_MEBIBYTES:
+        raise ValueError(f"mebibytes: {quoted(mebibytes)} is no whole number of them from 1; write 256, say")
     known = mebibytes * MEBIBYTE
     with calibrating(repeat, instrument, tuple(_HOLD)):
         reading, _ = read_during(repeat, instrument, _HOLD[instrument](known))
@@ -46,7 +51,11 @@ def _in_process(size: int) -> Callable[[Reader], None]:
     """Return what maps pages of its own, writes to each, and unmaps them."""
 
     def hold(_: Reader) -> None:
-        with mmap.mmap(-1, size) as pages:
+        try:
+            pages = mmap.mmap(-1, size)
+        except OSError as error:
+            raise StimulusError(f"{size} bytes can't be had: {error.strerror}") from None
+        with pages:
             for offset in range(0, size, mmap.PAGESIZE):
                 pages[offset] = 1
 

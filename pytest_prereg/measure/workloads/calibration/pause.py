@@ -9,7 +9,7 @@ from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.square_wave import drive_once
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wave_devices import device_for
-from pytest_prereg.measure.workloads.calibration.reading import calibrating, read_during
+from pytest_prereg.measure.workloads.calibration.reading import calibrating, check_seconds, read_during
 from pytest_prereg.registry.refusals import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def known_pause(
     ``known`` is the span by that clock, ``read`` by the instrument, ``error`` how much of the first the
     second is above it. All three are recorded as taken by that clock.
     """
+    check_seconds(seconds)
     with calibrating(repeat, instrument, (*AGAINST,)):
         clock = against or AGAINST[instrument][0]
         if clock not in AGAINST[instrument]:

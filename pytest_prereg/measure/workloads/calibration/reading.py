@@ -9,7 +9,7 @@ from pytest_prereg.measure.instruments import wall_clock
 from pytest_prereg.measure.instruments.readers import reader_of
 from pytest_prereg.measure.instruments.reading import UnreadableError
 from pytest_prereg.measure.instruments.square_wave import StimulusError
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.refusals import listed, quoted, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.repeat import Repeat
 
 WORKLOAD_VERSION = "1"
+
+LONGEST = 86400
+"""Seconds that anything known lasts for."""
 
 Known = TypeVar("Known")
 
@@ -34,6 +37,8 @@ def calibrating(repeat: Repeat, instrument: str, known: Sequence[str]) -> Iterat
     Raises:
         ValueError: The instrument is none of them.
     """
+    if not isinstance(instrument, str):
+        raise ValueError(f"instrument: {quoted(instrument)} is no name; it calibrates {listed(known)}")  # noqa: TRY004
     if instrument not in known:
         hint = suggestion(instrument, known, "it calibrates")
         raise ValueError(f"instrument: this calibrates no {quoted(instrument)}{hint}")
@@ -41,6 +46,12 @@ def calibrating(repeat: Repeat, instrument: str, known: Sequence[str]) -> Iterat
         yield
     except (UnreadableError, StimulusError) as error:
         repeat._unreadable(instrument, f"{instrument} is not calibrated: {error}")  # noqa: SLF001 - not the body's
+
+
+def check_seconds(seconds: float) -> None:
+    """Raise :class:`ValueError` where something can't last for ``seconds``."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < LONGEST:
+        raise ValueError(f"seconds: {quoted(seconds)} is no number above 0 and below a day; write 2, say")
 
 
 def read_during(repeat: Repeat, instrument: str, act: Callable[[Reader], Known]) -> tuple[Reading, Known]:
