@@ -68,9 +68,13 @@ _KINDS = (
     InstrumentKind(
         name="operator-intervals",
         unit="1",
-        reads="the share of the window in which a CPU operator ran: the same union, of operators, where no "
-        "CUDA device is used",
-        bias="low, as kernel-intervals; an operator that waits counts as busy",
+        reads="the share of the window in which a CPU operator ran, of any library, or a graph that torch "
+        "compiled: the same union, of operators, where no CUDA device is used",
+        bias="low, as kernel-intervals, by 1 to 12 us an operator; what runs past torch's dispatcher (Python, numpy, "
+        "children), began before the window, or ran while a function kept from before had turned the recording "
+        "off is idle, but shows in the CPU time told beside it; high: an operator that waits is busy, and the "
+        "profiler lengthens operators that are made of others, short ones by 5 points and more, which is "
+        "estimated beside it",
         through="torch",
     ),
     InstrumentKind(
@@ -118,7 +122,8 @@ _KINDS = (
         bias="high: pages that it shares with the process that it was forked from are in it, which the "
         "growth told beside it leaves out; low: the kernel counts 128 KiB and more a core before it adds "
         "them up; huge pages and other processes of the repeat are told apart, files that are not mapped "
-        "are not seen",
+        "are not seen; a body that sets the peak back itself has no reading, unless it does so from another "
+        "process or past Python, which goes unseen",
         trusted="the kernel's own account, of every page",
     ),
     InstrumentKind(
@@ -132,7 +137,8 @@ _KINDS = (
         name="square-wave",
         unit="1",
         reads="the duty cycle of the load that it makes itself, with an interval over its periods",
-        bias="what the host does between launching and synchronising counts as busy, microseconds a kernel",
+        bias="what the host does between launching and synchronising counts as busy, microseconds a kernel; "
+        "the interval is that of another such wave, and too short where the machine stalls now and then",
         trusted="it measures itself with the wall clock, and refuses to run unsynchronised",
     ),
 )
