@@ -72,9 +72,9 @@ _KINDS = (
         "compiled: the same union, of operators, where no CUDA device is used",
         bias="low, as kernel-intervals, by 1 to 20 us an operator; what runs past torch's dispatcher "
         "(Python, numpy, children), began before the window, or ran while a function kept from before had "
-        "turned the recording off is idle, but shows in the CPU time told beside it; high: an operator that waits is "
-        "busy, and the profiler lengthens operators that are made of others, short ones by 5 points and "
-        "more, which is estimated beside it",
+        "turned the recording off is idle, but shows in the CPU time told beside it; high: an operator that "
+        "waits is busy, and the profiler lengthens operators that are made of others, short ones by 5 "
+        "points and more, which is estimated beside it",
         through="torch",
     ),
     InstrumentKind(
