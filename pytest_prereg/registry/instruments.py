@@ -7,10 +7,9 @@ these names, and evidence records under them what took a reading.
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from pytest_prereg.registry.durations import seconds_in
 
@@ -21,7 +20,8 @@ INSTRUMENTS_VERSION = "1"
 """Rises when an instrument of the package reads differently: a calibration holds for one version."""
 
 
-class InstrumentKind(msgspec.Struct, kw_only=True, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class InstrumentKind:
     """An instrument of the package."""
 
     name: str

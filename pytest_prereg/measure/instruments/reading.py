@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import msgspec
 
-
-class Reading(msgspec.Struct, kw_only=True, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class Reading:
     """What one instrument read over one window."""
 
     value: float
     """In the unit of its :class:`~pytest_prereg.registry.instruments.InstrumentKind`."""
     instrument: str
     """What took it: one that falls back to another says so here."""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = field(default_factory=dict)
     """What else it saw, in JSON's types; kept as a diagnostic, never judged."""
 
 
