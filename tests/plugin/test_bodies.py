@@ -240,7 +240,7 @@ def test_the_evidence_says_how_it_ended(everything, name):
         assert (line.get("cause") or "").startswith(body.cause or "")
         assert line.get("diagnostics", {}).get("leftover_processes", 0) == body.left
         assert len(line.get("error", "")) <= 4096
-        assert line["seconds"]["total"] < 5
+        assert line["seconds"]["total"] < 15  # none waits for its time limit of 20 s, nor for its children
         if body.outcome == "ok":
             assert line["values"]["t"] == pytest.approx(1, abs=0.01)
 
