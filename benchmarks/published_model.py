@@ -18,7 +18,8 @@ class Status(StrEnum):
 
     DIFFERS = "Does not reproduce exactly"
     UNKNOWN = "Can't be recomputed from what is published"
-    REPRODUCES = "Reproduces exactly"
+    REPRODUCES = "Reproduces exactly: numbers recomputed"
+    HOLDS = "Holds as read here: words, by a criterion of ours"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,10 @@ class Found:
 
     value: float | None = None
     holds: bool | None = None
-    """For a conclusion in words: whether it follows. A number is compared as it was rounded."""
+    """Whether a conclusion in words follows, by the criterion that ``note`` states.
+
+    A number is compared as it was rounded.
+    """
     missing: str = ""
     """What would have to be published as well. ``value`` is then one that fits, if any does."""
     note: str = ""
@@ -63,11 +67,19 @@ class Number:
         """The step to which it was rounded."""
         return "in words" if self.decimals is None else f"{10.0**-self.decimals:g}"
 
+    def shown(self, value: float) -> str:
+        """Return a value to one digit more than was published; of words, to four significant ones."""
+        if self.decimals is None:
+            return f"{value:.4g}"
+        return f"{value:,.{0 if value == int(value) else self.decimals + 1}f}"
+
     def status(self, found: Found) -> Status:
         """Whether what was found is what was published."""
         if found.missing:
             return Status.UNKNOWN
-        return Status.REPRODUCES if self._agrees(found) else Status.DIFFERS
+        if not self._agrees(found):
+            return Status.DIFFERS
+        return Status.HOLDS if self.decimals is None else Status.REPRODUCES
 
     def _agrees(self, found: Found) -> bool:
         if found.holds is not None:

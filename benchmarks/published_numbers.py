@@ -17,7 +17,7 @@ from published_study import STUDY_NUMBERS
 
 FILE = Path(__file__).parent.parent / "docs" / "tables" / "published-numbers.md"
 NUMBERS = (*STUDY_NUMBERS.noted, *ARTICLE_NUMBERS.noted)
-HEADINGS = ("number", "where", "published", "to", "recomputed", "what it rests on, or would take")
+HEADINGS = ("number", "where", "published", "rounded to", "recomputed", "what it rests on, or would take")
 
 
 def found() -> dict[Status, list[tuple[Number, Found]]]:
@@ -56,7 +56,7 @@ def _row(number: Number, found: Found) -> tuple[str, ...]:
         f"{number.source}: “{number.quote}”",
         f"{number.published} {number.unit}".rstrip(),
         number.rounding,
-        "" if found.value is None else f"{found.value:.10g}",
+        "" if found.value is None else number.shown(found.value),
         f"{missing} {found.note}".strip(),
     )
 

@@ -108,9 +108,9 @@ def idle_at_the_deadline() -> Found:
         note=f"30 / (30 + 12.47 + 12.20); the rounding of the times leaves {low_to_high}. It takes a wait of "
         f"{wait_for(54.95):.2f} to {wait_for(55.05):.2f} s (the timeout, and what killing and collecting "
         f"took), or with 30 s exactly a busy time of {least:.2f} to {most:.2f} s, "
-        f"{100 * (1 - most / BUSY):.1f} to {100 * (1 - least / BUSY):.1f} % under the times of Gate A, which "
-        f"are another run's; the 7.5 is then {beside} and holds. The study calls its figure the “identity … "
-        "read at x=30”, where it is 54.9.",
+        f"{100 * (1 - most / BUSY):.1f} to {100 * (1 - least / BUSY):.1f} % under the published times, which "
+        f"are those of another run (of Gate A); the 7.5 is then {beside} and holds. The study calls its "
+        "figure the “identity … read at x=30”, where it is 54.9.",
     )
 
 
