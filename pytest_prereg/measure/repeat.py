@@ -19,10 +19,10 @@ from pytest_prereg.measure.instruments.window import Window
 from pytest_prereg.measure.readings import ReadingError, instrument_name, metric_name, reading
 from pytest_prereg.registry.durations import seconds_in
 from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND, in_unit, needs_calibration
-from pytest_prereg.registry.refusals import nearest
+from pytest_prereg.registry.refusals import listed, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_prereg.measure.experiment import MetricDeclarations
     from pytest_prereg.measure.instruments.reading import Reader, Reading
@@ -202,6 +202,7 @@ class Repeat:
         found = self._readings
         values = {name: self._value(name) for name in self._numbers}
         undeclared = [name for name in (*values, *found.diagnostics) if name not in self._units]
+        read = [name for name in undeclared if name in self._ended and name in values]
         unreadable = self._without_reading(values)
         lacking = (name for name in self._units if name not in values and name not in unreadable)
         return Readings(
@@ -216,7 +217,7 @@ class Repeat:
             problems=list(found.problems),
             unreadable=unreadable,
             discarded=[_discarded(name, times) for name, times in self._discards() if name in self._units],
-            missing=[_missing(name, undeclared) for name in lacking],
+            missing=[_missing(name, undeclared, read) for name in lacking],
         )
 
     def _unreadable(self, instrument: str, reason: str, metric: str | None = None) -> None:
@@ -360,9 +361,9 @@ class Repeat:
 
     def _check_taker(self, name: str, instrument: str) -> None:
         if needs_calibration(instrument):
-            how = f'with repeat.instrument("{instrument}").window("{name}")'
-            own = "a number of your own goes in with repeat.record"
-            self._refuse(f'metric "{name}": {instrument} takes its readings itself, {how}; {own}')
+            how = f'read it with repeat.instrument("{instrument}").window("{name}") first'
+            own = "a number of your own can't decide a metric that declares this instrument"
+            self._refuse(f'metric "{name}": {instrument} takes its readings itself, so {how}; {own}')
 
     def _check_unit(self, name: str, unit: str | None) -> None:
         declared = self._units.get(name)
@@ -416,11 +417,16 @@ class Instrument:
         return self._repeat._window(name, self.name)  # noqa: SLF001
 
 
-def _missing(name: str, undeclared: Iterable[str]) -> str:
-    """Say that a metric was not recorded, and under which name it seems to have been."""
+def _missing(name: str, undeclared: Iterable[str], read: Sequence[str]) -> str:
+    """Say that a metric was not recorded, and under which name it seems to have been.
+
+    One like it, of what is not declared; else what was ``read`` over a block: nobody does that in passing.
+    """
     message = f'metric "{name}" was not recorded'
     near = nearest(name, undeclared)
-    return message if near is None else f'{message}; "{near}", which is not declared, was'
+    others = [near] if near is not None else read
+    which = "which is not declared, was" if len(others) == 1 else "which are not declared, were"
+    return f"{message}; {listed(others)}, {which}" if others else message
 
 
 def _discarded(name: str, times: int) -> str:

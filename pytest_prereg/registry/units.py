@@ -5,6 +5,7 @@ Resolved once, at ``lock``, and stored there; nothing here runs while judging.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from pytest_prereg.registry.judging import refuse_overlap, thresholds
 from pytest_prereg.registry.model import Metric, Quantity
 from pytest_prereg.registry.quantities import COMPARISONS, node_text
 from pytest_prereg.registry.refusals import RefusedError, quoted
-from pytest_prereg.registry.regions import edges
+from pytest_prereg.registry.regions import describe, edges, scaled
 from pytest_prereg.registry.structure import Complaints, label
 from pytest_prereg.registry.toml import positions_of, shown
 from pytest_prereg.registry.unit_text import Powers, normal_unit, parse_unit, raised, times, unit_text
@@ -203,7 +204,7 @@ def _check_region(key: str, region: Region, text: str | None, natural: str, pred
     noun = "quantity" if prediction.formula is None else "formula"
     quantity = f"{noun} {quoted(_measured(prediction).text)}"
     if unit is None and needs_name(natural) and any(edges(region)):
-        better = quoted(f"{text} {natural}")
+        better = quoted(f"{text} {natural}") + _or_as_a_share(region, natural)
         raise RefusedError(
             "PR021", f"{quantity} is in {natural}, but {quoted(key)} has no unit; write {better}"
         )
@@ -214,6 +215,17 @@ def _check_region(key: str, region: Region, text: str | None, natural: str, pred
             what = _PURE_CONTRASTS.get(_operator(prediction), quantity)
             message = f"{what} is in {_spelt(natural)}, but {quoted(key)} is in {unit}"
             raise RefusedError("PR021", message.replace("is in no unit", "has no unit")) from None
+
+
+def _or_as_a_share(region: Region, natural: str) -> str:
+    """The other thing that was possibly meant: of percents, numbers up to 1 may be shares."""
+    factor, base = root(parse_unit(natural))
+    numbers = edges(region)
+    if base or not math.isclose(factor, 0.01) or max(map(abs, numbers)) > 1:
+        return ""
+    share = describe(scaled(region, 100, natural)).replace("≤", "<=").replace("≥", ">=")
+    number = f"a share of {numbers[0]:g}" if len(numbers) == 1 else "shares"
+    return f" if that is meant, or {quoted(share)} for {number}"
 
 
 def _shown(natural: str, wanted: str | None) -> tuple[str, float]:

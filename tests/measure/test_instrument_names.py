@@ -48,8 +48,13 @@ def test_a_window_keeps_its_reading_under_the_instruments_name(repeat):
 
 
 def test_a_number_of_the_bodys_is_refused_under_that_name(repeat):
-    with pytest.raises(ReadingError, match="kernel-intervals takes its readings itself"):
+    with pytest.raises(ReadingError) as refused:
         repeat.instrument("kernel-intervals").record("busy", 50)
+    assert str(refused.value) == (
+        'metric "busy": kernel-intervals takes its readings itself, so read it with '
+        'repeat.instrument("kernel-intervals").window("busy") first; '
+        "a number of your own can't decide a metric that declares this instrument"
+    )
     assert (repeat.readings().values, len(repeat.readings().problems)) == ({}, 1)
 
 
@@ -97,3 +102,20 @@ def test_what_is_no_metric_may_be(repeat):
     repeat.record("busy", 50)
     assert repeat.readings().instruments == {}
     assert repeat.readings().diagnostics["seen"] == [0.5, 0.5]
+
+
+def test_what_was_read_under_an_undeclared_name_is_told_where_a_metric_is_missing(repeat):
+    read(repeat, "share")
+    repeat.record("note", 1)
+    assert repeat.readings().missing == [
+        'metric "busy" was not recorded; "share", which is not declared, was'
+    ]
+
+
+def test_of_several_all_are_told(repeat):
+    read(repeat, "share")
+    with repeat.timer("time"):
+        pass
+    assert repeat.readings().missing == [
+        'metric "busy" was not recorded; "share" and "time", which are not declared, were'
+    ]

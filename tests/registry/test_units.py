@@ -184,6 +184,20 @@ def test_a_dimensional_quantity_needs_a_unit_in_its_regions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("predicts", "hint"),
+    [
+        ("<= 0.5", 'write "<= 0.5 %" if that is meant, or "<= 50 %" for a share of 0.5'),
+        ("[0.2, 0.5]", 'write "[0.2, 0.5] %" if that is meant, or "[20, 50] %" for shares'),
+        ("within 10% of 0.5", 'write "within 10% of 0.5 %" if that is meant, or "[45, 55] %" for shares'),
+        ("<= 1.5", 'write "<= 1.5 %"'),
+    ],
+)
+def test_a_bare_number_of_percents_may_have_been_meant_as_a_share(predicts: str, hint: str) -> None:
+    (told,) = complaints(quantity="load", predicts=predicts, falsifier="otherwise")
+    assert told.endswith(f"has no unit; {hint}")
+
+
+@pytest.mark.parametrize(
     "keys",
     [
         {"predicts": "<= 500 ms", "falsifier": ">= 1 s"},
