@@ -61,6 +61,18 @@ def test_a_step_is_what_is_busy_and_what_is_idle(params):
 
 
 @pytest.mark.parametrize(
+    ("params", "spent"),
+    [({}, set()), ({"barrier": "group", "group": 4}, {"busy"}), ({"staleness": 1}, {"busy"})],
+)
+def test_what_the_clock_read_is_named_as_taken_by_it_and_what_is_stated_is_not(params, spent):
+    repeat = Repeat(metrics=reward_barrier.metrics, seed=1)
+    reward_barrier(repeat, completions=8, steps=1, scale=SCALE, **params)
+    taken = repeat.readings().instruments
+    assert set(taken) == {"wait", "idle", "step", *spent}
+    assert set(taken.values()) == {"wall-clock"}
+
+
+@pytest.mark.parametrize(
     ("params", "modelled"),
     [
         # Two steps of generation (4 s), rewards (2 s) and training (2 s).
