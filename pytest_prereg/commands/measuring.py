@@ -66,13 +66,15 @@ class _Told:
         self.arms = arms
         self.seconds: dict[str, list[float]] = {}
         self.failed = False
+        self.fallbacks: dict[str, None] = {}
 
     def repeat(self, started: Started, finished: Finished) -> None:
         """Print one repeat."""
-        from pytest_prereg.report.commands import diagnostic_lines, repeat_lines  # noqa: PLC0415
+        from pytest_prereg.report.commands import diagnostic_lines, fallback_lines, repeat_lines  # noqa: PLC0415
 
         for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=width()):
             say(line)
+        self.fallbacks |= dict.fromkeys(fallback_lines(self.experiment, finished))
         if finished.cause:
             self.failed = True
             for line in diagnostic_lines(finished):
@@ -84,6 +86,8 @@ class _Told:
         from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
         from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
 
+        for line in self.fallbacks:
+            say(line)
         say(f"pilot, never judged; kept in {path}")
         seconds = whole_duration(self.experiment, self.seconds)
         if seconds is not None and self.experiment.planned:

@@ -12,6 +12,7 @@ from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
+from pytest_prereg.registry.instruments import INSTRUMENTS
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.refusals import listed, quoted
 from pytest_prereg.registry.regions import describe
@@ -174,6 +175,16 @@ def value_text(value: Value, metric: Metric) -> str:
 
 def _four_digits(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"  # noqa: PLR2004
+
+
+def fallback_lines(experiment: Experiment, finished: Finished) -> list[str]:
+    """Return which metrics of a tried repeat another instrument read than they declare, in its place."""
+    lines = []
+    for name, metric in experiment.metrics.items():
+        kind, taker = INSTRUMENTS.get(metric.instrument or ""), finished.instruments.get(name)
+        if kind is not None and taker is not None and taker == kind.falls_back_to:
+            lines.append(f"{name} was read by {taker}, in place of {kind.name}: no CUDA device is used here")
+    return lines
 
 
 def diagnostic_lines(finished: Finished) -> list[str]:

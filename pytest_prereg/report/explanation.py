@@ -130,6 +130,7 @@ def explanation_lines(
     was_refuted: bool = False,
     read_by: Sequence[str] = (),
     is_open: bool | None = None,
+    way_on: str | None = None,
 ) -> list[str]:
     """Return all that there is to say of one prediction, none of the lines wider than ``width``.
 
@@ -143,9 +144,13 @@ def explanation_lines(
         read_by: What took the readings, and why each may decide: a line for each instrument.
         is_open: Whether the next series decides in place of the one that decided nothing; told by its reason
             alone if it is not known.
+        way_on: What may still let one be measured that is pending, since what calibrates its instrument has
+            failed.
     """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
-    told = _paragraphs(assessment, study, series, read_by, was_refuted=was_refuted, is_open=is_open)
+    told = _paragraphs(
+        assessment, study, series, read_by, was_refuted=was_refuted, is_open=is_open, way_on=way_on
+    )
     for label, text in told:
         for line in wrapped(text, width - _LABEL):
             lines.append(f"{padded(label, _LABEL)}{line}")
@@ -172,6 +177,7 @@ def _paragraphs(
     *,
     was_refuted: bool,
     is_open: bool | None,
+    way_on: str | None,
 ) -> Iterator[tuple[str, str]]:
     prediction, judgement = assessment.prediction, assessment.judgement
     yield "claim", prediction.claim
@@ -191,6 +197,8 @@ def _paragraphs(
         yield from _series(series)
         for flag in assessment.flags:
             yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
+        if way_on is not None:
+            yield "now", way_on
         return
     yield "found", _found(assessment, judgement)
     yield "because", _because(assessment, judgement)
@@ -242,8 +250,7 @@ def _because(assessment: Assessment, judgement: Judgement) -> str:
 
 def _set_aside(assessment: Assessment, judgement: Judgement) -> Iterator[tuple[str, str]]:
     """What was set aside, and what the verdict would be with it."""
-    is_unread = judgement.reason is Reason.INSTRUMENT and not judgement.n
-    if not judgement.set_aside or (is_unread and not judgement.alternatives):
+    if not judgement.set_aside or (is_unread(judgement) and not judgement.alternatives):
         return
     yield "set aside", listed(judgement.set_aside, "and")
     for other in judgement.alternatives:
@@ -349,16 +356,31 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
+def again(judgement: Judgement) -> str:
+    """Return how to let the next series decide, and where, if nothing could be read here."""
+    if is_unread(judgement):
+        return (
+            "the next series decides, for good: run it where the instrument can be read, with pytest "
+            "--prereg --prereg-fresh, or as another import; both are shown"
+        )
+    return (
+        "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
+        "series decides, once, and both are shown"
+    )
+
+
+def is_unread(judgement: Judgement) -> bool:
+    """Whether nothing was read in any repeat."""
+    return judgement.reason is Reason.INSTRUMENT and not judgement.n
+
+
 def _successor(
     assessment: Assessment, judgement: Judgement, study: Study, *, is_open: bool | None = None
 ) -> str:
     is_shifted = judgement.reason is Reason.INSTRUMENT and RESTS_ON_AMENDED in assessment.flags
     may_be = judgement.reason in AGAIN and assessment.earlier is None and not is_shifted
     if may_be if is_open is None else is_open:
-        return (
-            "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
-            "series decides, once, and both are shown"
-        )
+        return again(judgement)
     if study.table.family == "holm":
         return "a family takes no successor once it has evidence: register one in a study of its own"
     known = "" if assessment.prediction.formula else ", and pytest-prereg power says what number is enough"

@@ -16,7 +16,7 @@ from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.regions import describe
-from pytest_prereg.registry.uses import metrics_of
+from pytest_prereg.registry.uses import arms_of, metrics_of
 from pytest_prereg.report.commands import estimand
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ def _calibration(state: StudyState, prediction: Prediction) -> str:
     parts = [state.study.predictions[name] for name in prediction.members] or [prediction]
     regions = _listed(_region(state, one) for one in parts)
     names = dict.fromkeys(name for one in parts for name in one.experiments)
-    ran = _listed(_experiment(state.study.experiments[name]) for name in names)
+    ran = _listed(_experiment(state.study.experiments[name]) + _given(state, parts, name) for name in names)
     basis = (state.bases[prediction.id] or {}).values()
     machines = sorted({one.machine for series in basis for one in series.repeats if one.machine is not None})
     on = f", on {_listed(map(one_line, machines))}" if machines else ""
     claim = one_line(prediction.claim).removesuffix(".")
-    return f"{quoted(prediction.id)}: {claim}; supported by {regions}, of {ran}{on}"
+    return f"{quoted(prediction.id)}: {claim}; wants {regions}, of {ran}{on}"
 
 
 def _region(state: StudyState, prediction: Prediction) -> str:
@@ -149,6 +149,25 @@ def _experiment(experiment: Experiment) -> str:
         return f"{name}, the package's {source.function}"
     also = ", and not the package's" if source.function in MODULES else ""
     return f"{name}, the study's own {source.function}{also}"
+
+
+def _given(state: StudyState, parts: Iterable[Prediction], experiment: str) -> str:
+    """The parameters that a calibration's arms were given, with their values: it shows no more than those."""
+    values: dict[str, dict[str, None]] = {}
+    for arm in dict.fromkeys(arm for one in parts for arm in arms_of(one, experiment)):
+        for name, value in state.study.experiments[experiment].arms[arm].params.items():
+            values.setdefault(name, {})[quoted(value) if isinstance(value, str) else _short(value)] = None
+    told = _listed(f"{name} = {_few([*several])}" for name, several in values.items())
+    return f" with {told}" if told else ""
+
+
+def _short(value: object) -> str:
+    return quoted(f"{value:g}" if isinstance(value, float) else value).strip('"')
+
+
+def _few(values: list[str]) -> str:
+    """Two values, or the first and the last of more."""
+    return " or ".join(values) if len(values) <= 2 else f"{values[0]} … {values[-1]}"  # noqa: PLR2004
 
 
 def _listed(texts: Iterable[str]) -> str:

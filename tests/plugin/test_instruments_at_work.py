@@ -199,12 +199,11 @@ class TestAsMeasured:
         assert f"{name}: supported claim" in said
         assert (
             f'read by kernel-intervals ({metric}): calibrated by "bias", which is supported and "spread", which '
-            'is supported "bias": It is small; supported by mean of error ≤ 0.01, of "wave", the study\'s own '
-            "wave, on "
+            'is supported "bias": It is small; wants mean of error ≤ 0.01, of "wave", the study\'s own wave '
+            'with instrument = "kernel-intervals", on '
         ) in said
         assert (
-            '"spread": It is small; supported by sd of error ≤ 0.1, of "wave", the study\'s own wave, on '
-            in said
+            '"spread": It is small; wants sd of error ≤ 0.1, of "wave", the study\'s own wave with ' in said
         )
 
     def test_what_stands_in_for_it_decides_by_a_calibration_of_its_own(self, explained):
@@ -326,6 +325,35 @@ def test_nothing_is_measured_with_what_is_not_calibrated_yet(tmp_path, records, 
 
     assert (found["bias"]["verdict"], found["honest"]["status"]) == ("refuted", "pending")
     assert project.evidence("gate") == []
+    said = " ".join(project.done("explain", "honest").split())
+    assert said.endswith(
+        'now "bias", which calibrates kernel-intervals, is refuted: name another instrument for the metric, '
+        "with a calibration of its own, and amend this prediction, which has no evidence yet"
+    )
+
+
+def test_what_waits_for_a_calibration_that_read_nothing_is_told_what_decides_it(
+    tmp_path, records, monkeypatch
+):
+    monkeypatch.setenv("ABSENT", "1")
+    table = calibrated("kernel-intervals", "bias")
+    tables = (experiment("wave", "wave"), small_error("bias"), experiment("gate", "gate", a=GATE["honest"]))
+    project = study_of(tmp_path / "study", table, *tables, claim("honest", "gate"))
+    warning = "the next series decides, for good: run it where the instrument can be read"
+
+    found = records(project)
+
+    assert (found["bias"]["reason"], found["honest"]["status"]) == ("instrument", "pending")
+    assert f"now {warning}" in " ".join(project.done("explain", "bias").split())
+    assert f'"bias", which calibrates kernel-intervals, is inconclusive: {warning}' in " ".join(
+        project.done("explain", "honest").split()
+    )
+
+
+def test_a_pilot_says_what_another_instrument_read(measured):
+    line = "busy was read by operator-intervals, in place of kernel-intervals: no CUDA device is used here"
+    assert measured.done("try", "gate", "--arm", "stood-in", "-n", "2").count(line) == 1
+    assert "in place of" not in measured.done("try", "gate", "--arm", "fallback")
 
 
 CALIBRATED = (
