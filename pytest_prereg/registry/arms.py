@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_prereg.registry.durations import parse_duration
-from pytest_prereg.registry.instruments import INSTRUMENTS
+from pytest_prereg.registry.instruments import CALIBRATES, INSTRUMENTS
 from pytest_prereg.registry.model import ONLY_ARM, Arm
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
@@ -89,17 +89,23 @@ def _check_params(
 def _check_instruments(
     keys: Path, table: ExperimentTable, known: Declared | None, complaints: Complaints
 ) -> None:
-    """Whether what an experiment of the package is to read with is one of the package's instruments."""
+    """Whether an experiment of the package is to read with an instrument, and one that it can check."""
     if known is None or known.source.path is not None or _INSTRUMENT not in known.parameters:
         return
     places = [((*keys, "params"), table.params or {})]
     places += [((*keys, "arms", name), written) for name, written in (table.arms or {}).items()]
     given = [(here, params[_INSTRUMENT]) for here, params in places if _INSTRUMENT in params]
     given += [((*keys, "sweep"), value) for value in (table.sweep or {}).get(_INSTRUMENT, [])]
+    function = known.source.function
+    able = CALIBRATES.get(function, tuple(INSTRUMENTS))
     for here, value in given:
+        wrong = None
         if not isinstance(value, str) or value not in INSTRUMENTS:
-            hint = suggestion(str(value), INSTRUMENTS, "they are")
-            message = f'{label(here)}: "instrument" is {quoted(value)}, and the package has no such{hint}'
+            wrong = f"and the package has no such{suggestion(str(value), able, 'it calibrates')}"
+        elif value not in able:
+            wrong = f"which {function} can't check; it calibrates {listed(able)}"
+        if wrong is not None:
+            message = f'{label(here)}: "instrument" is {quoted(value)}, {wrong}'
             complaints.add((*here, _INSTRUMENT), "PR007", message)
 
 

@@ -146,6 +146,8 @@ def _check_instrument(
             complaints.add(here, "PR007", f"{whose} is in {quoted(each.unit)}, and {reads}", advice)
         if kind.name not in own:
             message = f"{whose} is read by {kind.name}, which decides nothing uncalibrated"
+            near = nearest(kind.name, [name for name in own if name not in INSTRUMENTS])
+            message += f"; there is a table {quoted(near)}: was it meant for this one?" if near else ""
             complaints.add(here, "PR007", message, _TABLE.format(name=kind.name))
     elif instrument not in own and instrument not in SELF_BOUND:
         near = nearest(instrument, [*own, *SELF_BOUND, *INSTRUMENTS])

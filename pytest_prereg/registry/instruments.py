@@ -151,6 +151,17 @@ _CLOCKS = {"timer": ("wall-clock",), "bench": ("wall-clock", "cuda-events")}
 SELF_BOUND = frozenset({*_CLOCKS, *(kind.name for kind in _KINDS if kind.trusted)})
 """Names that need no table in a study: ``timer`` and ``bench`` stand for the clock that they read."""
 
+CALIBRATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "square_wave": ("kernel-intervals", "operator-intervals", "nvml-utilisation", "nvml-samples"),
+        "trailing_wait": ("kernel-intervals", "operator-intervals"),
+        "known_memory": ("process-memory", "cuda-memory"),
+        "known_host_load": ("host-load",),
+        "known_pause": ("wall-clock", "cuda-events"),
+    }
+)
+"""Instruments that an experiment of the package knows what they should read; the first unless it is told."""
+
 READS = {"s": "a time", "1": "a share", "byte": "bytes", "J": "energy"}
 """What a reading is, by the unit of an instrument's own."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_prereg.registry.instruments import needs_calibration
+from pytest_prereg.registry.instruments import CALIBRATES, needs_calibration
 from pytest_prereg.registry.refusals import listed, quoted, suggestion
 from pytest_prereg.registry.structure import label
-from pytest_prereg.registry.uses import instruments_of, metrics_of, named
+from pytest_prereg.registry.uses import arms_of, instruments_of, metrics_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -163,6 +163,16 @@ class _Check:
         if names and not read and all(named(other, self.predictions) for other in names):
             message = f"{listed(names)} read nothing but what is exact: counts calibrate nothing that is read"
             self._refuse(keys, "PR005", message)
+        self._reads(instrument, names, experiments)
+
+    def _reads(self, instrument: str, names: list[str], experiments: Mapping[str, Experiment]) -> None:
+        """Whether any arm of what calibrates an instrument may read with it, as far as that is known."""
+        below = [self.predictions[each] for name in names for each in self._all_below(name)]
+        takers = {taker for each in below for taker in _takers(each, experiments)}
+        if takers and None not in takers and instrument not in takers:
+            several = " and ".join(sorted(filter(None, takers)))
+            message = f"{listed(names)} read with {several}, and nothing with {instrument}"
+            self._refuse(("instruments", instrument, "calibrated-by"), "PR005", message)
 
     def _all_below(self, name: str) -> list[str]:
         """The predictions of a name, and where they are conjunctions their members."""
@@ -176,6 +186,19 @@ class _Check:
     def _refuse(self, keys: tuple[str, str, str], code: str, message: str) -> None:
         if not self.complaints.told(*keys):
             self.complaints.add(keys, code, f"{label(keys[:2])}: {message}")
+
+
+def _takers(prediction: Prediction, experiments: Mapping[str, Experiment]) -> Iterator[str | None]:
+    """What each arm of a prediction reads with; ``None`` where only its evidence will tell."""
+    for name in prediction.experiments:
+        known = experiments.get(name)
+        source = known.source if known is not None else None
+        able = CALIBRATES.get(source.function) if source is not None and source.path is None else None
+        for arm in arms_of(prediction, name):
+            if known is None or able is None or arm not in known.arms:
+                yield None
+            else:
+                yield str(known.arms[arm].params.get("instrument", able[0]))
 
 
 def _is_read(prediction: Prediction, experiments: Mapping[str, Experiment]) -> bool:

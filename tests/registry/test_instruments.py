@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
 from study_texts import load, refusals
 
+from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.instruments import (
+    CALIBRATES,
     INSTRUMENTS,
     READS,
     SELF_BOUND,
@@ -37,6 +42,13 @@ def test_one_that_has_to_be_calibrated_needs_a_table_and_the_message_shows_it(tm
     ) in str(refused.value)
     assert "[instruments.kernel-intervals]\n    calibrated-by = [" in str(refused.value)
     assert told("1", "kernel-intervals", TRUSTED.format("kernel-intervals", "We wrote it.")) == []
+
+
+def test_a_table_whose_name_is_nearly_that_is_told():
+    (message,) = told("1", "operator-intervals", TRUSTED.format("operator-interval", "We wrote it."))
+    assert 'there is a table "operator-interval": was it meant for this one?' in message
+    (message,) = told("1", "operator-intervals", TRUSTED.format("probe", "We wrote it."))
+    assert "there is a table" not in message
 
 
 def test_to_be_trusted_for_no_reason_is_not_enough():
@@ -187,6 +199,45 @@ def test_a_calibration_of_the_package_names_one_that_there_is(table):
         '"instrument" is "operater", and the package has no such; did you mean "operator-intervals"?'
     )
     assert len(refusals(BUILT_IN + table % "7")) == 1
+    (message,) = refusals(BUILT_IN + table % "'process-memory'")
+    assert message.endswith(
+        '"instrument" is "process-memory", which square_wave can\'t check; it calibrates "kernel-intervals", '
+        '"operator-intervals", "nvml-utilisation" and "nvml-samples"'
+    )
+
+
+@pytest.mark.parametrize("name", CALIBRATES)
+def test_each_calibration_of_the_package_reads_with_the_first_that_it_can_check(name):
+    module = importlib.import_module(MODULES[name])
+    function = inspect.unwrap(getattr(module, name))
+    assert inspect.signature(function).parameters["instrument"].default == CALIBRATES[name][0]
+    assert {*CALIBRATES[name]} <= {*INSTRUMENTS}
+
+
+def test_what_a_calibration_holds_and_is_held_against_is_there_for_each_that_it_can_check():
+    memory, pause = (importlib.import_module(MODULES[name]) for name in ("known_memory", "known_pause"))
+    assert (*memory._HOLD,) == CALIBRATES["known_memory"]
+    assert (*pause.AGAINST,) == CALIBRATES["known_pause"]
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ("", None),
+        ('params = { instrument = "operator-intervals" }', '"true" read with operator-intervals, and nothing with kernel-intervals'),
+        (
+            '[experiments.wave.arms]\na = { instrument = "operator-intervals" }\nb = {}',
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_what_calibrates_an_instrument_reads_with_it_as_far_as_that_is_known(params, wrong):
+    wave = BUILT_IN.partition("\n\n")[2] + params + "\n"
+    claim = CLAIM % ("true", "error")
+    claim += 'contrast = "a - b"\n' if "arms" in params else ""
+    table = '[instruments.kernel-intervals]\ncalibrated-by = ["true"]\n'
+    text = EXPERIMENT.format("1", "kernel-intervals") + wave + table + claim
+    assert [one.split('kernel-intervals": ', 1)[1] for one in refusals(text)] == ([wrong] if wrong else [])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pytest_prereg.measure.instruments.kernel_intervals import KernelIntervals
 from pytest_prereg.measure.instruments.reading import UnreadableError
 from pytest_prereg.measure.instruments.wave_devices import device_for
 from pytest_prereg.measure.workloads.calibration.reading import calibrating, detail, read_during
+from pytest_prereg.registry.instruments import CALIBRATES
 
 if TYPE_CHECKING:
     from pytest_prereg.measure.instruments.reading import Reader, Reading
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 
-INTERVALS = ("kernel-intervals", "operator-intervals")
-SHARES = (*INTERVALS, "nvml-utilisation", "nvml-samples")
 LOST_IN = 1000
 """One launch in as many may be without its kernel; a profiler that loses more has not seen what ran."""
 
@@ -56,7 +55,7 @@ def square_wave(
     instrument's bias, its standard deviation the spread. ``kernel`` is the shortest kernel. ``lost`` counts
     launches whose kernel the instrument did not see; 0 where it counts none.
     """
-    with calibrating(repeat, instrument, SHARES):
+    with calibrating(repeat, instrument, CALIBRATES["square_wave"]):
         device = device_for(instrument, kernel)
 
         def drive(reader: Reader) -> wave.Wave:
@@ -99,7 +98,7 @@ def trailing_wait(
     less the first. ``first_to_last`` is what the same kernels come to in a window from the first to the last
     of them, which no wait before or after can be seen in.
     """
-    with calibrating(repeat, instrument, INTERVALS):
+    with calibrating(repeat, instrument, CALIBRATES["trailing_wait"]):
         device = device_for(instrument, kernel)
 
         def drive(reader: Reader) -> wave.Pulse:

@@ -22,6 +22,7 @@ from pytest_prereg.measure.instruments.readers import reader_of
 from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.workloads.calibration.reading import accepted, calibrating, check_seconds
+from pytest_prereg.registry.instruments import CALIBRATES
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def known_host_load(
         most = f"from 0 to {MOST_BURNERS}"
         raise ValueError(f"burners: {quoted(burners)} is no whole number of processes {most}; write 1, say")
     check_seconds(seconds)
-    with calibrating(repeat, instrument, ("host-load",)):
+    with calibrating(repeat, instrument, CALIBRATES["known_host_load"]):
         quiet = _watched(instrument, 0, seconds)
         loaded = _watched(instrument, burners, seconds)
         read = accepted(repeat, instrument, loaded.reading).value

@@ -9,6 +9,7 @@ from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.reading import UnreadableError
 from pytest_prereg.measure.instruments.square_wave import StimulusError
 from pytest_prereg.measure.workloads.calibration.reading import calibrating, detail, read_during
+from pytest_prereg.registry.instruments import CALIBRATES
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def known_memory(repeat: Repeat, *, instrument: str = "process-memory", mebibyte
     if not isinstance(mebibytes, int) or not 1 <= mebibytes <= MOST_MEBIBYTES:
         raise ValueError(f"mebibytes: {quoted(mebibytes)} is no whole number of them from 1; write 256, say")
     known = mebibytes * MEBIBYTE
-    with calibrating(repeat, instrument, tuple(_HOLD)):
+    with calibrating(repeat, instrument, CALIBRATES["known_memory"]):
         reading, _ = read_during(repeat, instrument, _HOLD[instrument](known))
         growth = detail(reading, "growth")
         repeat.record("known", known)

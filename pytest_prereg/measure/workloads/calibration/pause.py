@@ -10,6 +10,7 @@ from pytest_prereg.measure.instruments.square_wave import drive_once
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wave_devices import device_for
 from pytest_prereg.measure.workloads.calibration.reading import calibrating, check_seconds, read_during
+from pytest_prereg.registry.instruments import CALIBRATES
 from pytest_prereg.registry.refusals import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def known_pause(
     second is above it. All three are recorded as taken by that clock.
     """
     check_seconds(seconds)
-    with calibrating(repeat, instrument, (*AGAINST,)):
+    with calibrating(repeat, instrument, CALIBRATES["known_pause"]):
         clock = against or AGAINST[instrument][0]
         if clock not in AGAINST[instrument]:
             hint = suggestion(clock, AGAINST[instrument], "it knows")
