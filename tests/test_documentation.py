@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -104,6 +105,22 @@ def test_the_study_that_checks_its_instrument_can_be_registered(tmp_path: Path):
     done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "instruments.md"))))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("registered  ") == 3
+
+
+def test_the_study_of_the_barrier_can_be_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "barrier.md"))))
+    assert done.returncode == 0, done.stderr
+    assert "registered  idles-a-third" in done.stdout
+
+
+def test_every_parameter_and_metric_of_the_barrier_is_explained():
+    section = read(DOCS / "barrier.md").split("## Real runs\n")[1].split("\n### ")[0]
+    first_cells = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    explained = sorted(name for cell in first_cells for name in re.findall(r"`(\w+)`", cell))
+    module = importlib.import_module(MODULES["reward_barrier"])
+    parameters = list(inspect.signature(module.reward_barrier).parameters)[1:]
+    metrics = module.reward_barrier.metrics
+    assert explained == sorted([*parameters, *metrics])
 
 
 def test_every_experiment_that_calibrates_is_explained():
