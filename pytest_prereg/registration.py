@@ -19,7 +19,8 @@ from pytest_prereg.audit.history.git import Repository
 from pytest_prereg.audit.history.git_commands import Place, newest
 from pytest_prereg.audit.history.tags import tag
 from pytest_prereg.audit.namesakes import namesakes
-from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.errors import EvidenceError, Problem, StudyError
+from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_study_evidence
 from pytest_prereg.judge.design import DesignReport, check_design
 from pytest_prereg.judge.fitness import SMALLEST_N
@@ -37,7 +38,7 @@ from pytest_prereg.registry.lock import (
     wrong_unit,
 )
 from pytest_prereg.registry.reasons import given_reason
-from pytest_prereg.registry.refusals import RefusedError, listed, quoted
+from pytest_prereg.registry.refusals import RefusedError, listed, quoted, typed
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.relations import predecessor
 from pytest_prereg.registry.starter import ATTRIBUTES_FILE
@@ -96,7 +97,9 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     registration = None
     try:
         registration = plan_registration(study, lock)
-        problems += _changed(registration, amended)
+        advice = _begin_again(study, lock, {*registration.changed} - {*amended})
+        changed = _changed(registration, amended)
+        problems += (dataclasses.replace(one, advice=advice or one.advice) for one in changed)
     except StudyError as error:
         problems += [problem for problem in error.problems if problem.code != "PR021"]
     registered = lock.predictions if lock else {}
@@ -119,6 +122,39 @@ def _changed(registration: Registration, amended: Collection[str]) -> Iterable[P
         if name not in amended
         for problem in problems
     )
+
+
+def _begin_again(study: Study, lock: Lock | None, changed: Collection[str]) -> str | None:
+    """Return how to register anew what is only in the working lock, which nobody needs an amendment of.
+
+    ``None`` where there is evidence, or the lock has more than HEAD's and new entries.
+    """
+    repository = Repository.find(study.folder)
+    if not changed or lock is None or repository is None or _has_evidence(study):
+        return None
+    try:
+        there = committed_lock(repository, study)
+    except StudyError:  # told of where it is needed
+        return None
+    base = there or Lock(study=study.id)
+    new = {name: one for name, one in lock.predictions.items() if name not in base.predictions}
+    is_fresh = all(
+        one.verdict is None and one.withdrawal is None and not one.amendments for one in new.values()
+    )
+    known = msgspec.structs.replace(base, predictions={**base.predictions, **new})
+    if not is_fresh or not {*changed} <= {*new} or lock != known:
+        return None
+    path = typed(shown(study.lock_path))
+    undo = f"rm {path}" if there is None else f"git checkout HEAD -- {path}"
+    return f"What was registered is not committed yet, so begin again: {undo}, then pytest-prereg lock"
+
+
+def _has_evidence(study: Study) -> bool:
+    """Whether there is any, or may be: what can't be seen must not be taken for missing."""
+    try:
+        return any(read_study_evidence(study).values())
+    except EvidenceError:
+        return True
 
 
 def _of_units(study: Study, registered: Mapping[str, LockEntry]) -> Iterable[Problem]:

@@ -199,12 +199,31 @@ class TestLock:
 
     def test_a_changed_prediction_is_refused_and_the_lock_kept(self, study):
         run("lock")
+        study.commit("Register")
         before = Path("predictions.lock").read_text()
         study.write("predictions.toml", STUDY.replace("<= 0.9", "<= 0.95") + SECOND)
         stderr = run("lock", code=1).stderr
         assert 'predictions.toml:12: PR104: "faster" is no longer what was registered' in stderr
         assert "pytest-prereg amend faster --reason" in stderr
         assert Path("predictions.lock").read_text() == before
+
+    def test_one_that_changed_before_its_registration_was_committed_is_registered_anew(self, repository):
+        repository.write("predictions.toml", STUDY)
+        run("lock")
+        repository.write("predictions.toml", STUDY.replace("<= 0.9", "<= 0.95"))
+        assert "so begin again: rm predictions.lock, then pytest-prereg lock" in run("lock", code=1).stderr
+        Path("predictions.lock").unlink()
+        run("lock")
+        repository.commit("Register")
+        repository.write("predictions.toml", STUDY.replace("<= 0.9", "<= 0.95") + SECOND)
+        run("lock")
+        repository.write(
+            "predictions.toml", STUDY.replace("<= 0.9", "<= 0.95") + SECOND.replace("<= 2", "<= 1")
+        )
+        stderr = run("lock", code=1).stderr
+        assert "again: git checkout HEAD -- predictions.lock, then pytest-prereg lock" in stderr
+        repository.write("predictions.toml", STUDY + SECOND)
+        assert "pytest-prereg amend faster --reason" in run("lock", code=1).stderr
 
     def test_changed_code_is_refused(self, repository):
         repository.write("predictions.toml", MEASURED)
