@@ -268,3 +268,29 @@ def test_each_says_what_it_reads_how_it_errs_and_whether_it_decides_as_it_is(kin
     assert all((kind.reads, kind.bias, READS[kind.unit]))
     assert in_unit(kind, kind.unit) == 1
     assert needs_calibration(kind.name) is (kind.name not in SELF_BOUND)
+
+
+@pytest.mark.parametrize(
+    ("instrument", "unit", "expected"),
+    [
+        ("kernel-intervals", "percent", 100),
+        ("kernel-intervals", "%", 100),
+        ("cuda-events", "ms", 1e3),
+        ("cuda-events", "min", 1 / 60),
+        ("cuda-memory", "kB", 1e-3),
+        ("cuda-memory", "GB", 1e-9),
+        ("cuda-memory", "bytes", 1),
+        ("process-memory", "KiB", 2**-10),
+        ("process-memory", "GiB", 2**-30),
+        ("nvml-energy", "mJ", 1e3),
+        ("rapl-energy", "kJ", 1e-3),
+        ("rapl-energy", "Wh", 1 / 3600),
+        ("rapl-energy", "kWh", 1 / 3.6e6),
+        ("kernel-intervals", "s", None),
+        ("cuda-memory", "J", None),
+    ],
+)
+def test_a_reading_is_recorded_in_the_unit_of_its_metric(instrument: str, unit: str, expected: float | None):
+    """How many of the unit one of the instrument's own is."""
+    scale = in_unit(INSTRUMENTS[instrument], unit)
+    assert scale is None if expected is None else scale == pytest.approx(expected, rel=1e-12)
