@@ -60,16 +60,22 @@ def whole(content: bytes) -> list[dict]:
     return [line for raw in content.splitlines(keepends=True) if (line := read(raw)) is not None]
 
 
+FIELDS = {"started": ("repeat", "attempt", "arm", "index"), "finished": ("repeat", "attempt", "outcome")}
+"""What is read of a line, by its type; a byte that is another may be one of a name."""
+
+
 def read(raw: bytes) -> dict | None:
     try:
         line = json.loads(raw)
     except ValueError:
         return None
-    return line if raw.endswith(b"\n") and isinstance(line, dict) and "type" in line else None
+    if not raw.endswith(b"\n") or not isinstance(line, dict) or "type" not in line:
+        return None
+    return line if all(name in line for name in FIELDS.get(line["type"], ())) else None
 
 
 def broken_lines(files: dict[str, bytes]) -> list[str]:
-    """Lines that are no JSON, but for what follows the last newline, and headers that are not where one belongs."""
+    """Lines that can't be read, but for what follows the last newline, and headers that are not where one belongs."""
     found = []
     for name, content in files.items():
         *lines, _ = content.split(b"\n")

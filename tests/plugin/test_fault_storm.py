@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import storm_audit
 import storm_clock
 from real_study import plain_environment
 from storm_run import CLOCKS, HEEDS_LIMITS, HEEDS_MODES, KINDS, MOUNTS
@@ -201,3 +202,15 @@ def test_only_what_was_in_flight_is_lost_and_nothing_is_bought_twice(storm, kind
     print(f"\n{kind}: {table(ended)}")
     for one in ended:
         print(f"  {one.run.seed}: {one.report}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("started", "arm"), ("started", "index"), ("finished", "outcome"), ("finished", "attempt")],
+)
+def test_a_name_with_another_byte_is_a_broken_line_and_stops_no_audit(kind, name):
+    line = {"type": kind, "repeat": "a/1", "attempt": 1, "arm": "a", "index": 1, "outcome": "ok"}
+    line[f"x{name[1:]}"] = line.pop(name)
+    content = b'{"type":"header"}\n' + json.dumps(line).encode() + b"\n"
+    assert storm_audit.broken_lines({"a.jsonl": content}) == ["a.jsonl:2: unreadable"]
+    assert storm_audit.attempts_of("a.jsonl", storm_audit.whole(content)) == []
