@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pytest_prereg.measure.workloads.log_probs import selective_log_probs
+from pytest_prereg.measure.workloads.language.log_probs import selective_log_probs
 from pytest_prereg.measure.workloads.qwen3_shape import Cache, Decoder, Shape, hidden_states, random_decoder
 
 if TYPE_CHECKING:

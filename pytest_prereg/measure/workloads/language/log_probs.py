@@ -19,9 +19,15 @@ ROWS = 32
 
 
 def selective_log_probs(
-    states: torch.Tensor, head: torch.Tensor, chosen: torch.Tensor, *, rows: int = ROWS
+    states: torch.Tensor,
+    head: torch.Tensor,
+    chosen: torch.Tensor,
+    *,
+    temperature: float = 1.0,
+    rows: int = ROWS,
 ) -> torch.Tensor:
     """Return log p(chosen), (tokens,), from states (tokens, hidden) and a head (vocabulary, hidden)."""
+    states = states / temperature
     chunks = [slice(start, start + rows) for start in range(0, len(chosen), rows)]
     return torch.cat([_recomputed(states[chunk], head, chosen[chunk]) for chunk in chunks])
 
