@@ -21,7 +21,7 @@ class Path(Protocol):
     def __call__(
         self, states: torch.Tensor, head: torch.Tensor, chosen: torch.Tensor, *, temperature: float
     ) -> torch.Tensor:
-        """Return log p(chosen), float32 (tokens,); states are (tokens, hidden), the head (vocabulary, hidden)."""
+        """Return log p(chosen), float32 (tokens,); states (tokens, hidden), head (vocabulary, hidden)."""
 
 
 def response_log_probs(
