@@ -1,0 +1,181 @@
+"""Tasks that a policy can learn: prompts to train on, prompts held out from those, and who grades answers."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import random
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from pytest_prereg.measure.workloads.language.causal_lm import TOY
+from pytest_prereg.measure.workloads.learning.verifiers import END, all_in_half, share_in_half
+from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.trees import tree_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WORKLOAD_VERSION = "1"
+
+DATA_SET = 4096
+"""Training prompts of a length. They are the same for everybody; a repeat's seed draws their order."""
+
+HELD_OUT_ONE_IN = 8
+"""A prompt whose token ids add up to a multiple of this is held out; every other is for training."""
+
+MOST_HELD_OUT = 256
+"""As many as there are in any case: of two-token prompts, 496 are held out."""
+
+
+class Task(Protocol):
+    """Something to learn: where its prompts are from, and what an answer is worth."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in :data:`TASKS`."""
+
+    @property
+    def model(self) -> str:
+        """The model that it was made for."""
+
+    @property
+    def verifier_digest(self) -> str:
+        """SHA-256, in hex, of the source of what grades, without comments and docstrings."""
+
+    def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
+        """Return training prompts ``start`` up to ``start + count`` of an endless sequence, (count, length).
+
+        The data set is the same for everybody; ``order``, such as the repeat's seed, draws the order in
+        which it is gone through, anew each time. One call or several give the same prompts.
+
+        Raises:
+            ValueError: There are no prompts of that length.
+        """
+
+    def held_out(self, count: int, length: int) -> torch.Tensor:
+        """Return the first prompts, (count, length), of a fixed list that no training prompt is on.
+
+        Raises:
+            ValueError: There are not as many different ones of that length.
+        """
+
+    def reward(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> float:
+        """Return what training pays for a response; its last token may be one that ends it."""
+
+    def solves(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> bool:
+        """Return whether a response is right; the evaluation's own grader, which training never asks."""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Answer in the half of the vocabulary that the prompt's first token lies in.
+
+    A constant answer is right for half of the prompts, so the prompt has to be read.
+    """
+
+    name: str = "toy"
+    model: str = TOY
+
+    @property
+    def verifier_digest(self) -> str:
+        """As in :class:`Task`; of the whole module, whatever its graders call."""
+        return source_digest(share_in_half, all_in_half)
+
+    def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
+        """As in :class:`Task`; of two tokens or more."""
+        _check_length(length)
+        data = _training(length)
+        chosen = [
+            data[_order(order, cursor // DATA_SET)[cursor % DATA_SET]]
+            for cursor in range(start, start + count)
+        ]
+        return torch.tensor(chosen, dtype=torch.int64).view(count, length)
+
+    def held_out(self, count: int, length: int) -> torch.Tensor:
+        """As in :class:`Task`; at most :data:`MOST_HELD_OUT`, all different."""
+        _check_length(length)
+        if not 1 <= count <= MOST_HELD_OUT:
+            raise ValueError(f"prompts = {count}: task {quoted(self.name)} has 1 to {MOST_HELD_OUT} held out")
+        return torch.tensor(_held_out(length)[:count], dtype=torch.int64)
+
+    def reward(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> float:
+        """As in :class:`Task`: the share of tokens in the right half."""
+        return share_in_half(prompt_ids, response_ids)
+
+    def solves(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> bool:
+        """As in :class:`Task`: whether all are."""
+        return all_in_half(prompt_ids, response_ids)
+
+
+TASKS: dict[str, Task] = {"toy": Toy()}
+"""By name."""
+
+
+def task_named(name: str) -> Task:
+    """Return a task.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if name not in TASKS:
+        raise ValueError(f"task = {quoted(name)}: there is no such task{suggestion(name, TASKS)}")
+    return TASKS[name]
+
+
+def source_digest(*verifiers: object) -> str:
+    """Return SHA-256, in hex, of the modules that functions are written in, and of their names.
+
+    The file is the one that the function's code came from: a grader that was put in place of another is
+    told apart by it.
+    """
+    lines = []
+    for verifier in verifiers:
+        file = inspect.getsourcefile(inspect.unwrap(verifier))  # type: ignore[arg-type]
+        source = Path(file).read_bytes() if file else b""
+        lines.append(f"{verifier.__qualname__} {tree_digest(source)}")  # type: ignore[attr-defined]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def is_held_out(prompt: Sequence[int]) -> bool:
+    """Return whether a prompt is for evaluation alone, as only its own tokens say: none is in both sets."""
+    return sum(prompt) % HELD_OUT_ONE_IN == 0
+
+
+def _check_length(length: int) -> None:
+    if length < 2:  # noqa: PLR2004  # 63 prompts of one token are too few to hold any out
+        raise ValueError(f'prompt_tokens = {length}: task "toy" has prompts of 2 tokens or more')
+
+
+@cache
+def _training(length: int) -> list[list[int]]:
+    drawn = (prompt for prompt in _drawn("training", length) if not is_held_out(prompt))
+    return [next(drawn) for _ in range(DATA_SET)]
+
+
+@cache
+def _held_out(length: int) -> list[list[int]]:
+    found: dict[tuple[int, ...], None] = {}
+    for prompt in _drawn("held out", length):
+        if is_held_out(prompt):
+            found[tuple(prompt)] = None
+        if len(found) == MOST_HELD_OUT:
+            break
+    return [list(prompt) for prompt in found]
+
+
+def _drawn(purpose: str, length: int) -> Iterator[list[int]]:
+    generator = random.Random(f"toy: {purpose}, {length}")  # noqa: S311  # reproducible, no secret
+    while True:
+        yield [generator.randrange(END) for _ in range(length)]
+
+
+@lru_cache(maxsize=64)  # an order per repeat
+def _order(order: int, epoch: int) -> list[int]:
+    positions = list(range(DATA_SET))
+    random.Random(f"toy: order {order}, {epoch}").shuffle(positions)  # noqa: S311
+    return positions
