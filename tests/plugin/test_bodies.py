@@ -65,6 +65,11 @@ BODIES = {
         "MemoryError",
         "oom",
     ),
+    "wraps_want_of_memory": fails(
+        "try: bytearray(1 << 50)\nexcept MemoryError as error: raise RuntimeError('step 3 failed') from error",
+        "RuntimeError: step 3 failed",
+        "oom",
+    ),
     "leaves_with_zero": fails(f"{GOOD}; os._exit(0)", "exited with status 0 and without a result", "exit"),
     "leaves_with_three": fails(f"{GOOD}; os._exit(3)", "exited with status 3 and without a result", "exit"),
     "exits_with_two": fails(f"{GOOD}; sys.exit(2)", "sys.exit(2)", "exit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import faulthandler
+import mmap
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ import msgspec
 
 from pytest_prereg.evidence.bounding import bounded
 from pytest_prereg.measure.executors import memory, processes, wire
+from pytest_prereg.measure.executors.exhaustion import is_out_of_memory
 from pytest_prereg.measure.executors.messages import Began, Recorded, Report
 from pytest_prereg.measure.executors.text import traceback_tail
 from pytest_prereg.measure.readings import ReadingError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.executors.base import Job
 
 NOT_REPORTED = 70
+RESERVE = 16 * 2**20
+"""Bytes of address space with which a body that has none left still says so; they are touched by nobody."""
 
 
 class Place(NamedTuple):
@@ -114,6 +118,7 @@ def _repeat(job: Job, place: Place, pipe: int) -> Repeat:
 
 def _call(function: Callable[..., Any], repeat: Repeat, params: dict[str, Any]) -> tuple[Any, str | None]:
     """Call the function; return how it ended, and the tail of the traceback if it raised."""
+    reserve = mmap.mmap(-1, RESERVE)
     try:
         function(repeat, **params)
     except ReadingError:
@@ -121,19 +126,22 @@ def _call(function: Callable[..., Any], repeat: Repeat, params: dict[str, Any]) 
     except SystemExit as error:
         return _exited(error)
     except BaseException as error:  # noqa: BLE001
-        return "oom" if _is_out_of_memory(error) else "exception", traceback_tail(error, skip=1)
+        reserve.close()
+        return _raised(error)
     return "returned", None
+
+
+def _raised(error: BaseException) -> tuple[str, str]:
+    if not is_out_of_memory(error):
+        return "exception", traceback_tail(error, skip=1)
+    traceback.clear_frames(error.__traceback__)  # what they hold is what there is no more of
+    return "oom", traceback_tail(error, skip=1)
 
 
 def _exited(error: SystemExit) -> tuple[str, str | None]:
     if error.code in {None, 0}:
         return "returned", None
     return "exit", f"sys.exit({error.code!r})\n{traceback_tail(error, skip=1)}"
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Tell by the name, too: torch's own class can't be imported here just to compare with it."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def _flush() -> None:

@@ -8,9 +8,14 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.measure.executors.exhaustion import ABORTED
 
 if TYPE_CHECKING:
     from pytest_prereg.measure.executors.messages import Report
+
+
+STARVED = "it failed, and meanwhile the kernel, out of memory, killed a process"
+"""Its own most likely: bodies and what they start are preferred as victims."""
 
 
 class End(Enum):
@@ -69,7 +74,7 @@ def classify(ending: Ending) -> Verdict:
     if ending.end is End.LATE:
         return Verdict(Outcome.TIMEOUT, "deadline", ending.output or None)
     if ending.report is not None:
-        return _reported(ending.report)
+        return _reported(ending.report, starved=ending.out_of_memory)
     return _unreported(ending)
 
 
@@ -94,8 +99,10 @@ def _last_words(ending: Ending) -> str:
     return (ending.report.error if ending.report is not None else None) or ending.output
 
 
-def _reported(report: Report) -> Verdict:
+def _reported(report: Report, *, starved: bool) -> Verdict:
     if report.ended != "returned":
+        if starved and report.ended != "oom":
+            return _task_failed("oom", STARVED, report.error or "")
         return Verdict(Outcome.TASK_FAILED, report.ended, report.error)
     readings = report.readings
     problems = readings.problems + readings.discarded + readings.missing
@@ -115,13 +122,15 @@ def _unreported(ending: Ending) -> Verdict:
 
 def _died(ending: Ending) -> Verdict:
     status = ending.status or 0
+    if ending.out_of_memory:
+        what = STARVED if status >= 0 else "killed by the kernel, which was out of memory"
+        return _task_failed("oom", what, ending.output)
     if status >= 0:
         return _task_failed("exit", f"exited with status {status} and without a result", ending.output)
-    if ending.out_of_memory:
-        return _task_failed("oom", "killed by the kernel, which was out of memory", ending.output)
     if -status == signal.SIGKILL:
         return Verdict(Outcome.INFRASTRUCTURE, "killed", "killed from outside (SIGKILL)")
-    return _task_failed("signal", f"killed by {signal_name(-status)}", ending.output)
+    cause = "oom" if -status == signal.SIGABRT and ABORTED.search(ending.output) else "signal"
+    return _task_failed(cause, f"killed by {signal_name(-status)}", ending.output)
 
 
 def signal_name(number: int) -> str:
