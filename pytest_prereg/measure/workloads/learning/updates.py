@@ -40,9 +40,10 @@ class MiniBatch:
     """Token ids, int64 (batch, positions)."""
     kinds: torch.Tensor
     """:class:`~pytest_prereg.measure.workloads.language.completions.Kind` of each."""
-    old: torch.Tensor
+    old: torch.Tensor | None
     """Log-probabilities under the policy that sampled them, (batch, positions), as the training side has
-    them; never those that were recorded while sampling."""
+    them; never those that were recorded while sampling. ``None``: the pass of this very update has them,
+    which is so in the first update after sampling alone."""
     advantages: torch.Tensor
     """(batch,)."""
     weights: Weights
@@ -54,7 +55,7 @@ class MiniBatch:
             yield MiniBatch(
                 ids=self.ids[rows],
                 kinds=self.kinds[rows],
-                old=self.old[rows],
+                old=None if self.old is None else self.old[rows],
                 advantages=self.advantages[rows],
                 weights=self.weights.rows(rows),
             )
@@ -75,6 +76,8 @@ class Update:
     ratio_largest: float
     tokens: int
     """How many bore loss."""
+    log_probs: torch.Tensor
+    """Of the response tokens (batch, positions), as its pass had them: before the step, no gradient."""
 
 
 def adamw(
@@ -166,20 +169,27 @@ def update(
     if not batch.weights.tokens:
         raise ValueError("no token of the mini-batch bears loss: there is nothing to update the policy by")
     optimiser.zero_grad(set_to_none=True)
-    losses = []
+    losses: list[PolicyLoss] = []
+    passed: list[torch.Tensor] = []
     for part in batch.parts(micro_batch):
         with stage(FORWARD):
             current = response_log_probs(model, part.ids, part.kinds, temperature=temperature, path=path)
             found = policy_loss(
-                current, part.old, part.advantages, part.weights, clip_low=clip_low, clip_high=clip_high
+                current,
+                current.detach() if part.old is None else part.old,
+                part.advantages,
+                part.weights,
+                clip_low=clip_low,
+                clip_high=clip_high,
             )
         with stage(BACKWARD):
             found.loss.backward()
         losses.append(replace(found, loss=found.loss.detach()))
+        passed.append(current.detach())
     with stage(OPTIMISER):
         norm = _gradient_norm(optimiser, largest_norm)
         optimiser.step()
-    return _summary(losses, batch.weights, norm)
+    return _summary(losses, torch.cat(passed), batch.weights, norm)
 
 
 def _gradient_norm(optimiser: torch.optim.Optimizer, largest: float | None) -> float:
@@ -201,7 +211,7 @@ def _gradient_norm(optimiser: torch.optim.Optimizer, largest: float | None) -> f
     return norm
 
 
-def _summary(losses: Sequence[PolicyLoss], weights: Weights, norm: float) -> Update:
+def _summary(losses: Sequence[PolicyLoss], log_probs: torch.Tensor, weights: Weights, norm: float) -> Update:
     tokens = sum(each.tokens for each in losses)
     return Update(
         loss=float(sum(each.loss for each in losses)),
@@ -211,6 +221,7 @@ def _summary(losses: Sequence[PolicyLoss], weights: Weights, norm: float) -> Upd
         clipped=sum(each.clipped_tokens for each in losses) / tokens,
         ratio_largest=max(each.ratio_largest for each in losses),
         tokens=tokens,
+        log_probs=log_probs,
     )
 
 
