@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from pytest_prereg.measure.workloads.language.causal_lm import TOY
-from pytest_prereg.measure.workloads.learning.verifiers import END, all_in_half, share_in_half
+from pytest_prereg.measure.workloads.language.settings import count_problem
+from pytest_prereg.measure.workloads.learning.verifiers import (
+    END,
+    HALF,
+    all_in_other_half,
+    share_in_other_half,
+)
 from pytest_prereg.registry.refusals import quoted, suggestion
 from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 WORKLOAD_VERSION = "1"
 
@@ -28,8 +34,10 @@ DATA_SET = 4096
 HELD_OUT_ONE_IN = 8
 """A prompt whose token ids add up to a multiple of this is held out; every other is for training."""
 
-MOST_HELD_OUT = 256
-"""As many as there are in any case: of two-token prompts, 496 are held out."""
+MOST_HELD_OUT = 128
+"""Half of them in either half of the vocabulary; of two tokens there are 120 and 128."""
+
+_HALVES = (range(HALF), range(HALF, END))
 
 
 class Task(Protocol):
@@ -73,9 +81,10 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Toy:
-    """Answer in the half of the vocabulary that the prompt's first token lies in.
+    """Prompts lie in one half of the vocabulary, and the answer in the other.
 
-    A constant answer is right for half of the prompts, so the prompt has to be read.
+    What answers all prompts alike is right for half of them, so the prompt has to be read. An untrained model
+    that shares its embedding with its head mostly repeats what it reads, and is wrong.
     """
 
     name: str = "toy"
@@ -84,7 +93,7 @@ class Toy:
     @property
     def verifier_digest(self) -> str:
         """As in :class:`Task`; of the whole module, whatever its graders call."""
-        return source_digest(share_in_half, all_in_half)
+        return source_digest(share_in_other_half, all_in_other_half)
 
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """As in :class:`Task`; of two tokens or more."""
@@ -105,11 +114,11 @@ class Toy:
 
     def reward(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> float:
         """As in :class:`Task`: the share of tokens in the right half."""
-        return share_in_half(prompt_ids, response_ids)
+        return share_in_other_half(prompt_ids, response_ids)
 
     def solves(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> bool:
         """As in :class:`Task`: whether all are."""
-        return all_in_half(prompt_ids, response_ids)
+        return all_in_other_half(prompt_ids, response_ids)
 
 
 TASKS: dict[str, Task] = {"toy": Toy()}
@@ -147,31 +156,36 @@ def is_held_out(prompt: Sequence[int]) -> bool:
 
 
 def _check_length(length: int) -> None:
-    if length < 2:  # noqa: PLR2004  # 63 prompts of one token are too few to hold any out
-        raise ValueError(f'prompt_tokens = {length}: task "toy" has prompts of 2 tokens or more')
+    if problem := count_problem("prompt_tokens", length, least=2):
+        raise ValueError(f"{problem}; of one token there are too few prompts to hold some out")
 
 
 @cache
 def _training(length: int) -> list[list[int]]:
-    drawn = (prompt for prompt in _drawn("training", length) if not is_held_out(prompt))
-    return [next(drawn) for _ in range(DATA_SET)]
+    generator = random.Random(f"toy: training, {length}")  # noqa: S311  # reproducible, no secret
+    found: list[list[int]] = []
+    while len(found) < DATA_SET:
+        prompt = generator.choices(generator.choice(_HALVES), k=length)
+        if not is_held_out(prompt):
+            found.append(prompt)
+    return found
 
 
 @cache
 def _held_out(length: int) -> list[list[int]]:
+    """As many in either half, by turns: what answers all alike is right for half of any even number."""
+    pairs = zip(*(_held_out_in(half, length) for half in _HALVES), strict=True)
+    return [prompt for pair in pairs for prompt in pair]
+
+
+def _held_out_in(half: range, length: int) -> list[list[int]]:
+    generator = random.Random(f"toy: held out, {half}, {length}")  # noqa: S311
     found: dict[tuple[int, ...], None] = {}
-    for prompt in _drawn("held out", length):
+    while len(found) < MOST_HELD_OUT // 2:
+        prompt = generator.choices(half, k=length)
         if is_held_out(prompt):
             found[tuple(prompt)] = None
-        if len(found) == MOST_HELD_OUT:
-            break
     return [list(prompt) for prompt in found]
-
-
-def _drawn(purpose: str, length: int) -> Iterator[list[int]]:
-    generator = random.Random(f"toy: {purpose}, {length}")  # noqa: S311  # reproducible, no secret
-    while True:
-        yield [generator.randrange(END) for _ in range(length)]
 
 
 @lru_cache(maxsize=64)  # an order per repeat

@@ -19,17 +19,18 @@ END = 63
 """What ends an answer; it is in neither half."""
 
 
-def share_in_half(prompt: Sequence[int], response: Sequence[int]) -> float:
-    """Return the share of a response's tokens in that half of the vocabulary that the prompt begins in.
+def share_in_other_half(prompt: Sequence[int], response: Sequence[int]) -> float:
+    """Return the share of a response's tokens in that half of the vocabulary that the prompt isn't in.
 
     A token that ends the response counts as one that misses; nothing at all is 0.
     """
-    low = prompt[0] < HALF
-    hits = [(token < HALF) == low and token != END for token in response]
+    begins = HALF if prompt[0] < HALF else 0
+    hits = [begins <= token < min(begins + HALF, END) for token in response]
     return sum(hits) / len(hits) if hits else 0.0
 
 
-def all_in_half(prompt: Sequence[int], response: Sequence[int]) -> bool:
-    """Return whether a response has tokens, and all of them are in the prompt's half."""
-    wanted = range(HALF) if prompt[0] in range(HALF) else range(HALF, END)
-    return len(response) > 0 and set(response) <= set(wanted)
+def all_in_other_half(prompt: Sequence[int], response: Sequence[int]) -> bool:
+    """Return whether a response has tokens, and all of them are in the half that the prompt isn't in."""
+    lower, upper = set(range(HALF)), set(range(HALF, END))
+    wanted = upper if lower >= set(prompt) else lower
+    return len(response) > 0 and wanted >= set(response)
