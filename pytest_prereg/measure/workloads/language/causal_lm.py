@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen3Config
+
+from pytest_prereg.measure.workloads.language.fidelity import check_parts
+from pytest_prereg.measure.workloads.language.pretrained import ModelError, pretrained
+from pytest_prereg.measure.workloads.language.settings import DTYPES, device_problem, refuse, word_problem
 
 if TYPE_CHECKING:
     from transformers import Cache, PretrainedConfig, PreTrainedModel
@@ -40,9 +46,9 @@ class CausalLM:
     pad: int
     """Id that stands where there is no token; it is masked, so any will do."""
     context: int
-    """Positions that the model has at most."""
+    """Positions that the model has at most; of one that states no bound, more than anybody has."""
     origin: str
-    """Where the weights are from: ``seed N``, a commit of the hub, or a digest of the files."""
+    """Which weights they are: ``seed N``, ``owner/model@commit`` of the hub, or ``sha256 …`` of a folder."""
 
     @property
     def head(self) -> torch.Tensor:
@@ -60,7 +66,11 @@ class CausalLM:
         return len(self.head)
 
     def hidden_states(
-        self, ids: torch.Tensor, mask: torch.Tensor | None = None, cache: Cache | None = None
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        cache: Cache | None = None,
+        positions: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return the last hidden states (batch, new positions, hidden).
 
@@ -69,11 +79,16 @@ class CausalLM:
             mask: Which of all positions hold a token, those in the cache included (batch, all positions);
                 all do if it is left out. What is masked is neither attended to nor counted as a position.
             cache: What was read before, which ``ids`` continue; it takes them up.
+            positions: How many tokens precede each of ``ids`` (batch, new positions), where the mask is that
+                of a cache of a fixed length and so can't tell.
         """
         known: dict[str, Any] = {}
         if mask is not None:
-            positions = (mask.long().cumsum(1) - 1).clamp_(min=0)
-            known = {"attention_mask": mask.long(), "position_ids": positions[:, -ids.shape[1] :]}
+            if positions is None:
+                positions = (mask.long().cumsum(1) - 1).clamp_(min=0)[:, -ids.shape[1] :]
+            known["attention_mask"] = mask.long()
+            if self._takes_positions:
+                known["position_ids"] = positions
         if cache is not None:
             known[self._cache_argument] = cache
         out = self.decoder(input_ids=ids, use_cache=cache is not None, **known)
@@ -83,38 +98,95 @@ class CausalLM:
         """Return an empty cache of keys and values."""
         return DynamicCache(config=self.network.config)
 
+    @cached_property
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(inspect.signature(self.decoder.forward).parameters)
+
+    @property
+    def _takes_positions(self) -> bool:
+        """Whether positions are handed in; some models have them of the mask alone."""
+        return "position_ids" in self._parameters
+
     @property
     def _cache_argument(self) -> str:
         """The parameter's name, which transformers 5 is renaming."""
-        parameters = inspect.signature(self.decoder.forward).parameters
-        return "cache" if "cache" in parameters else "past_key_values"
+        return "cache" if "cache" in self._parameters else "past_key_values"
 
 
 def load(
-    name: str = TINY, *, seed: int = 0, dtype: torch.dtype = torch.float32, device: str = "cpu"
+    name: str = TINY, *, seed: int = 0, dtype: torch.dtype | str = torch.float32, device: str = "cpu"
 ) -> CausalLM:
     """Return a model in evaluation mode: dropout is off, gradients are on.
 
     Args:
-        name: One of :data:`UNTRAINED`, drawn from ``seed``; else a name on Hugging Face's hub or a folder.
-        seed: Equal seeds give equal weights.
-        dtype: Of the weights.
-        device: Where they go, as torch names it.
+        name: One of :data:`UNTRAINED`, drawn from ``seed``; else a folder or a name on Hugging Face's hub, as
+            :func:`~pytest_prereg.measure.workloads.language.pretrained.pretrained` takes them.
+        seed: Equal seeds give equal weights, rounded to ``dtype``.
+        dtype: Of the weights, also by name; buffers, such as the frequencies of rotary positions, keep their
+            own.
+        device: Where they go, as torch names it; ``"auto"`` is CUDA where there is some, else the CPU.
+
+    Raises:
+        ModelError: The model can't be had, or isn't one whose logits are its last hidden states times its
+            head; or the device isn't here.
+        ValueError: No such dtype, or no such kind of device.
     """
-    network, origin = _untrained(name, seed) if name in UNTRAINED else _pretrained(name)
-    network = network.to(device=device, dtype=dtype).eval()
-    config = network.config
-    ends = config.eos_token_id
-    ends = () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
-    return CausalLM(
+    where, precision = device_named(device), dtype_named(dtype)
+    network, origin = _untrained(name, seed) if name in UNTRAINED else pretrained(name)
+    for parameter in network.parameters():
+        parameter.data = parameter.data.to(precision)
+    network = network.to(device=where).eval()
+    model = CausalLM(
         name=name,
         network=network,
         decoder=network.get_decoder(),
-        ends=ends,
-        pad=config.pad_token_id if config.pad_token_id is not None else 0,
-        context=config.max_position_embeddings,
+        ends=_ends(network),
+        pad=_pad(network),
+        context=getattr(network.config, "max_position_embeddings", None) or sys.maxsize,
         origin=origin,
     )
+    if name not in UNTRAINED:
+        check_parts(model)
+    return model
+
+
+def dtype_named(dtype: torch.dtype | str) -> torch.dtype:
+    """Return the dtype of that name; raise ``ValueError`` if weights can't have it."""
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    refuse([word_problem("dtype", dtype, DTYPES)])
+    return getattr(torch, dtype)
+
+
+def device_named(device: str) -> torch.device:
+    """Return the device of that name.
+
+    Raises:
+        ModelError: It isn't here.
+        ValueError: No device is called that.
+    """
+    refuse([device_problem(device)])
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = torch.device(device)
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found.type == "cuda" and (found.index or 0) >= there:
+        has = f"has {there} CUDA device{'s' * (there != 1)}" if there else "has no CUDA device"
+        raise ModelError(f'device = "{device}": this machine {has}; give "auto" or "cpu"')
+    return found
+
+
+def _ends(network: PreTrainedModel) -> tuple[int, ...]:
+    """Return the ids that end a completion: those that the model generates with, else of its architecture."""
+    ends = getattr(network.generation_config, "eos_token_id", None)
+    if ends is None:
+        ends = network.config.eos_token_id
+    return () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (ends,)
+
+
+def _pad(network: PreTrainedModel) -> int:
+    pad = network.config.pad_token_id
+    return pad if pad is not None and 0 <= pad < network.get_output_embeddings().weight.shape[0] else 0
 
 
 def _untrained(name: str, seed: int) -> tuple[PreTrainedModel, str]:
@@ -137,8 +209,3 @@ def tiny_qwen3(vocabulary: int, end: int | None) -> PretrainedConfig:
         tie_word_embeddings=True,
         eos_token_id=end,
     )
-
-
-def _pretrained(name: str) -> tuple[PreTrainedModel, str]:
-    network = AutoModelForCausalLM.from_pretrained(name)
-    return network, f"{name}@{getattr(network.config, '_commit_hash', None)}"

@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, TypeGuard
 
-from pytest_prereg.registry.refusals import listed, nearest, quoted
+from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ def word_problem(name: str, value: object, words: Sequence[str]) -> str | None:
     """Return what is wrong with one of some words."""
     if value in words:
         return None
-    return f"{name} = {quoted(value)}: give {listed(words, 'or')}{_meant(value, words)}"
+    return f"{name} = {quoted(value)}: give {listed(words, 'or')}"
 
 
 def switch_problem(name: str, value: object) -> str | None:
@@ -73,24 +73,23 @@ def device_problem(device: object) -> str | None:
     """Return what is wrong with the name of a device."""
     if isinstance(device, str) and _DEVICE.fullmatch(device):
         return None
-    return f"device = {quoted(device)}: give {listed(DEVICES, 'or')}{_meant(device, DEVICES)}"
+    return f"device = {quoted(device)}: give {listed(DEVICES, 'or')}"
 
 
 def sampling_problems(temperature: object, top_k: object, top_p: object) -> list[str | None]:
     """Return what is wrong with how tokens are drawn."""
     a_share = is_number(top_p) and 0 < top_p <= 1
+    idle = temperature == 0 and (top_k != 0 or top_p != 1)
     return [
         number_problem("temperature", temperature),
         count_problem("top_k", top_k, 0),
         None if a_share else f"top_p = {top_p!r}: give a share above 0 and of at most 1, which is all",
+        "temperature = 0 takes the likeliest token, and top_k and top_p change nothing: leave them out"
+        if idle
+        else None,
     ]
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a number and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _meant(value: object, words: Sequence[str]) -> str:
-    near = nearest(str(value), words)
-    return f"; did you mean {quoted(near)}?" if near else ""
