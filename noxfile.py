@@ -38,7 +38,9 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=OLDEST)
 def tests_torch(session: nox.Session) -> None:
     """Run the tests with torch, so that those which need it run as well."""
-    session.install("--constraint", CONSTRAINTS, "--editable", ".[torch]", *group("tests"))
+    session.install(
+        "--constraint", CONSTRAINTS, "--editable", ".[torch]", *group("tests"), *group("reference")
+    )
     session.run("pytest", *session.posargs)
 
 
