@@ -60,9 +60,9 @@ def run_programs(
     mark = mark or new_mark()
     try:
         with ThreadPoolExecutor(parallel) as pool:
-            return list(pool.map(partial(_run, deadline=deadline, mark=mark), programs))
+            return list(pool.map(partial(run_program, deadline=deadline, mark=mark), programs))
     finally:
-        _kill_marked(mark)
+        kill_marked(mark)
 
 
 def marked_processes(mark: str) -> list[int]:
@@ -79,7 +79,11 @@ def _environment(folder: Path) -> list[bytes]:
         return []
 
 
-def _run(program: str, *, deadline: float, mark: str) -> Outcome:
+def run_program(program: str, *, deadline: float, mark: str) -> Outcome:
+    """Run one Python source for at most ``deadline`` seconds; a program passes by exiting with status 0.
+
+    What it started and moved to another group lives on, until :func:`kill_marked` ends it.
+    """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", program],
         stdin=subprocess.DEVNULL,
@@ -111,8 +115,12 @@ def _ends_within(process: int, seconds: float) -> bool:
         os.close(descriptor)
 
 
-def _kill_marked(mark: str) -> None:
-    """Kill until nothing carries the mark: one round can miss what is forked while it looks."""
+def kill_marked(mark: str) -> None:
+    """Kill until nothing carries the mark: one round can miss what is forked while it looks.
+
+    Raises:
+        TimeoutError: A killed process did not go away.
+    """
     give_up = time.monotonic() + _PATIENCE
     while processes := marked_processes(mark):
         if time.monotonic() > give_up:
