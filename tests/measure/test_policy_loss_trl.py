@@ -40,6 +40,15 @@ TEMPERATURE = 0.7
 REWARDS = [1.0, 0.0, 0.0, 1.0, 0.1, 0.1, 0.1, 0.1]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other on busy cores take a hundred times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory):
     """TRL's real trainer of a model that `ours` has the weights of."""

@@ -30,6 +30,15 @@ pytestmark = pytest.mark.torch
 REDUCTIONS = ("token-mean", "sequence-mean")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other on busy cores take a hundred times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="module")
 def model():
     return load(TOY, seed=2, dtype=torch.float64)
