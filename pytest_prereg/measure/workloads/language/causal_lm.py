@@ -99,8 +99,16 @@ class CausalLM:
         return DynamicCache(config=self.network.config)
 
     @cached_property
+    def compiled(self) -> dict[tuple[int, int], tuple[CausalLM, Cache]]:
+        """Models compiled for one token at a time, and their caches, by batch and positions.
+
+        They are kept, since a compilation takes longer than most completions.
+        """
+        return {}
+
+    @cached_property
     def _parameters(self) -> frozenset[str]:
-        return frozenset(inspect.signature(self.decoder.forward).parameters)
+        return frozenset(inspect.signature(self.network.get_decoder().forward).parameters)
 
     @property
     def _takes_positions(self) -> bool:
