@@ -61,6 +61,11 @@ class CausalLM:
         return self.head.device
 
     @property
+    def on_cuda(self) -> bool:
+        """Whether they are on a CUDA device."""
+        return self.device.type == "cuda"
+
+    @property
     def vocabulary(self) -> int:
         """Rows of the head."""
         return len(self.head)

@@ -221,7 +221,7 @@ class _Course:
             self._draws[row] = self._stops[row] is None and self._takes(row, count)
         said &= torch.tensor(self._draws, device=said.device)[:, None]
         # To the right: the next turn goes on behind the last position.
-        order = said.long().argsort(1, stable=True)
+        order = said.long().argsort(dim=1, stable=True)
         said = said.gather(1, order)
         self._extend(
             torch.where(said, answers.gather(1, order), self._model.pad),
