@@ -3,9 +3,9 @@
 ``log_softmax`` over Qwen3's vocabulary keeps several float32 copies of it, 2.9 GiB each at 4 x 1280 tokens,
 and only one number per token is wanted. So the head is worked off in tiles of its rows: the normaliser is
 summed up tile by tile (arXiv 1805.02867), and the backward pass has every tile's logits anew (arXiv
-1604.06174), which is one product of matrices more than the naive way needs. Tiles are of the vocabulary rather
-than of the tokens, because then each row of the head and of its gradient, much the largest of what is left, is
-touched once per pass.
+1604.06174), which is one product of matrices more than the naive way needs. Tiles are of the vocabulary, not
+of the tokens: then each row of the head and of its gradient, much the largest of what is left, is touched
+once per pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "2"
 
 TILE_BYTES = {"cpu": 24 * 2**20, "cuda": 256 * 2**20}
-"""What a tile of logits may take, by device.
+"""What a tile of the head and its logits may take, by device.
 
 On a CPU it stays in the cache, and below the 32 MB from which glibc maps memory anew, page by page.
 """
@@ -116,7 +116,7 @@ class _Tiles:
         """Dtype of factors."""
         self._states, self._head, self._chosen = states.to(self.narrow), head, chosen
         self._temperature = temperature
-        self._width = tile_width(len(states), len(head), self.wide.itemsize, head.device.type)
+        self._width = tile_width(len(states), head, self.wide.itemsize)
         self._buffer = states.new_empty(len(states) * self._width, dtype=self.wide)
 
     def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
@@ -141,9 +141,11 @@ class _Tiles:
         return out if self._temperature == 1 else out.div_(self._temperature)
 
 
-def tile_width(tokens: int, vocabulary: int, itemsize: int, device: str) -> int:
-    """Return how many rows of the head are worked off at a time, for logits of so many bytes each."""
-    affordable = TILE_BYTES.get(device, TILE_BYTES["cpu"]) // (max(1, tokens) * itemsize)
+def tile_width(tokens: int, head: torch.Tensor, itemsize: int) -> int:
+    """Return how many rows of the head are worked off at a time, in numbers of so many bytes each."""
+    vocabulary, hidden = map(int, head.shape)
+    budget = TILE_BYTES.get(head.device.type, TILE_BYTES["cpu"])
+    affordable = budget // (max(1, tokens + hidden) * itemsize)
     return max(1, min(max(NARROWEST, affordable), -(-vocabulary // WIDEST)))
 
 
