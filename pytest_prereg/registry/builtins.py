@@ -16,6 +16,7 @@ from pytest_prereg.registry.trees import parse
 
 _CALIBRATION = f"{PACKAGE}.measure.workloads.calibration"
 MODULES = {
+    "generation": f"{PACKAGE}.measure.workloads.generation",
     "grpo_step": f"{PACKAGE}.measure.workloads.grpo",
     "reward_barrier": f"{PACKAGE}.measure.workloads.barrier",
     "square_wave": f"{_CALIBRATION}.duty",

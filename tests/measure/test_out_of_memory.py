@@ -213,6 +213,17 @@ def test_torch_s_want_of_memory_is_told_as_such(run_torch, case):
 
 
 @pytest.mark.torch
+def test_a_model_that_memory_can_t_hold_is_not_said_to_be_damaged():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from pytest_prereg.measure.workloads.language.pretrained import _told
+
+    with pytest.raises(RuntimeError, match="can't allocate memory") as found:
+        _told("owner/model", lambda: torch.empty(HUGE, dtype=torch.uint8))
+    assert is_out_of_memory(found.value)
+
+
+@pytest.mark.torch
 @pytest.mark.gpu
 def test_a_gpu_s_want_of_memory_is_told_as_such(laboratory):
     torch = pytest.importorskip("torch")

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import torch
 from huggingface_hub import errors
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import cached_file
 
+from pytest_prereg.measure.executors.exhaustion import is_out_of_memory
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -118,16 +118,14 @@ def _told(name: str, loading: Callable[[], Any]) -> Any:
     """Return what ``loading`` does; raise what it raises as one sentence."""
     try:
         return loading()
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:  # noqa: BLE001  # each library and each kind of damage has its own
         _tell(name, error)
 
 
 def _tell(name: str, error: BaseException) -> NoReturn:
-    chain = list(_chain(error))
-    if any(isinstance(each, MemoryError) for each in chain):
+    if is_out_of_memory(error):
         raise error
+    chain = list(_chain(error))
     for kind, reason in _REASONS.items():
         if any(isinstance(each, kind) for each in chain):
             raise ModelError(f"model = {quoted(name)}{reason.format(name=name)}") from None
