@@ -6,6 +6,8 @@ import math
 
 import torch
 
+WORKLOAD_VERSION = "1"
+
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 

@@ -11,6 +11,8 @@ from pytest_prereg.measure.workloads.language.naive_log_probs import naive_log_p
 if TYPE_CHECKING:
     from pytest_prereg.measure.workloads.language.scoring import Path
 
+WORKLOAD_VERSION = "1"
+
 PATHS: dict[str, Path] = {"fused": selective_log_probs, "naive": naive_log_probs}
 
 
