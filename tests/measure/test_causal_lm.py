@@ -48,6 +48,8 @@ def offline(monkeypatch, tmp_path):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    # transformers 4 has a copy of it.
+    monkeypatch.setattr(transformers.utils.hub, "TRANSFORMERS_CACHE", str(tmp_path / "hub"), raising=False)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -101,7 +103,8 @@ def test_rotary_frequencies_are_not_rounded_with_the_weights(tmp_path):
     """Rounded to bfloat16, positions beyond some hundreds are no longer told apart."""
     folder = saved(CONFIGS["llama"](), tmp_path / "model")
     ours = load(folder, dtype="bfloat16")
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    named = "dtype" if transformers.__version__ >= "5" else "torch_dtype"
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, **{named: torch.bfloat16})
     assert ours.head.dtype == torch.bfloat16
     assert all(buffer.dtype == torch.float32 for buffer in ours.network.buffers())
     ids = torch.arange(300)[None] % 40
@@ -173,7 +176,7 @@ def test_a_model_that_keeps_a_soft_cap_off_is_taken(tmp_path):
 def test_a_model_with_a_state_in_place_of_keys_and_values_is_refused(tmp_path):
     small = {"vocab_size": 40, "hidden_size": 16, "state_size": 4, "num_hidden_layers": 1}
     folder = saved(transformers.MambaConfig(**small, time_step_rank=2), tmp_path / "model")
-    assert "read token by token behind padding" in refused(folder)
+    assert "read token by token" in refused(folder)
 
 
 def test_what_is_not_in_reach_is_said_in_one_sentence(tmp_path):

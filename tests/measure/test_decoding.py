@@ -58,7 +58,7 @@ def gpt2():
         vocab_size=64, n_embd=16, n_layer=2, n_head=2, n_positions=50, initializer_range=0.5, eos_token_id=END
     )
     network = transformers.AutoModelForCausalLM.from_config(config).eval()
-    return replace(load(TOY), network=network, decoder=network.get_decoder(), context=50)
+    return replace(load(TOY), network=network, decoder=network.base_model, context=50)
 
 
 PADDED = torch.tensor([[0, 0, 0, 7, 8], [1, 2, 3, 4, 5], [0, 9, 9, 4, 4]])

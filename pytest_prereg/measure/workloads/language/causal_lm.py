@@ -101,7 +101,9 @@ class CausalLM:
 
     def new_cache(self) -> Cache:
         """Return an empty cache of keys and values."""
-        return DynamicCache(config=self.network.config)
+        if "config" in inspect.signature(DynamicCache).parameters:
+            return DynamicCache(config=self.network.config)
+        return DynamicCache()  # transformers 4 learns of layers as they come
 
     @cached_property
     def compiled(self) -> dict[tuple[int, int], tuple[CausalLM, Cache]]:
@@ -113,7 +115,7 @@ class CausalLM:
 
     @cached_property
     def _parameters(self) -> frozenset[str]:
-        return frozenset(inspect.signature(self.network.get_decoder().forward).parameters)
+        return frozenset(inspect.signature(self.network.base_model.forward).parameters)
 
     @property
     def _takes_positions(self) -> bool:
@@ -152,7 +154,7 @@ def load(
     model = CausalLM(
         name=name,
         network=network,
-        decoder=network.get_decoder(),
+        decoder=network.base_model,
         ends=_ends(network),
         pad=_pad(network),
         context=getattr(network.config, "max_position_embeddings", None) or sys.maxsize,

@@ -56,16 +56,27 @@ def _check_product(model: CausalLM, ids: torch.Tensor, factor: float) -> None:
 
 def _check_pieces(model: CausalLM, ids: torch.Tensor) -> None:
     whole = model.network(input_ids=ids).logits.float()
-    padded = torch.cat((torch.full_like(ids, model.pad)[:, :2], ids), 1)
-    mask = torch.tensor([[False] * 2 + [True] * _TOKENS], device=ids.device)
-    cache, cut = model.new_cache(), 2 + _TOKENS - 1
-    model.hidden_states(padded[:, :cut], mask[:, :cut], cache)
-    last = (model.hidden_states(padded[:, cut:], mask, cache) @ model.head.T).float()
-    if not _close(last[:, -1], whole[:, -1], 1e-3 if model.head.dtype == torch.float32 else 0.1):
+    try:
+        last = (_last_state(model, ids) @ model.head.T).float()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"model = {quoted(model.name)} can't be read token by token with a cache of keys and values "
+            f"by this release of transformers: {type(error).__name__}: {error}"
+        ) from None
+    if not _close(last, whole[:, -1], 1e-3 if model.head.dtype == torch.float32 else 0.1):
         raise ModelError(
             f"model = {quoted(model.name)}: read token by token behind padding, its logits are others than "
             "read at once; its cache or its positions are not those of a plain transformer"
         )
+
+
+def _last_state(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
+    """Return the state at the last of some tokens, read behind padding, and from a cache of those before."""
+    padded = torch.cat((torch.full_like(ids, model.pad)[:, :2], ids), 1)
+    mask = torch.tensor([[False] * 2 + [True] * _TOKENS], device=ids.device)
+    cache, cut = model.new_cache(), 2 + _TOKENS - 1
+    model.hidden_states(padded[:, :cut], mask[:, :cut], cache)
+    return model.hidden_states(padded[:, cut:], mask, cache)[:, -1]
 
 
 class _amplified:  # noqa: N801  # reads as a function
