@@ -177,6 +177,12 @@ def test_two_steps_of_adamw_are_those_worked_out_by_pen():
     assert weight.item() == pytest.approx(first * 0.98 - 0.1 * step)
 
 
+def test_weights_too_narrow_for_epsilon_are_refused():
+    weight = torch.nn.Parameter(torch.ones(1, dtype=torch.float16))
+    with pytest.raises(ValueError, match=r"epsilon = 1e-08 is 0 in torch\.float16"):
+        adamw([weight])
+
+
 def test_what_is_not_finite_updates_nothing(model):
     batch = drawn(model)
     broken = replace(batch, old=torch.full_like(batch.old, -torch.inf), advantages=-torch.ones(5))

@@ -54,11 +54,9 @@ def drawn_batch(model: CausalLM, setting: TrainingSetting, *, seed: int) -> Mini
 
 
 def some_states(model: CausalLM, batch: MiniBatch, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return hidden states (tokens, hidden) and the ids that follow them, of the first ``count`` responses.
-
-    Of the first sequence alone, where that has fewer.
-    """
-    ids, kinds = batch.ids[:1], batch.kinds[:1]
+    """Return hidden states (tokens, hidden) of the first ``count`` response tokens or less, and those ids."""
+    rows = slice(0, 1 + int((batch.weights.bear_loss.sum(1).cumsum(0) < count).sum()))
+    ids, kinds = batch.ids[rows], batch.kinds[rows]
     with torch.no_grad():
         states = model.hidden_states(ids[:, :-1], kinds[:, :-1] != Kind.PAD)
     scored = kinds == Kind.RESPONSE

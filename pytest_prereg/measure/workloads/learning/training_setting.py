@@ -77,6 +77,8 @@ class TrainingSetting:
         yield switch_problem("compiled", self.compiled)
         yield switch_problem("checkpointing", self.checkpointing)
         yield from model_problems(self.model, self.dtype, self.device)
+        if self.dtype == "float16":
+            yield 'dtype = "float16": AdamW\'s epsilon is 0 in it; give "bfloat16" or "float32"'
         if not any(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()):
             yield self._too_large_a_part()
 

@@ -101,9 +101,19 @@ def adamw(
         second_decay: Of the mean of their squares.
         epsilon: What is added to the root of that.
         weight_decay: Decoupled, as a share of the weights per step at a learning rate of 1.
+
+    Raises:
+        ValueError: ``epsilon`` is 0 in the type of the weights, which would divide by it.
     """
+    weights = list(parameters)
+    for dtype in {each.dtype for each in weights}:
+        if not torch.tensor(epsilon, dtype=dtype):
+            raise ValueError(
+                f"AdamW's epsilon = {epsilon!r} is 0 in {dtype}, and the step of a gradient as small is no "
+                "number: give weights of bfloat16 or float32"
+            )
     return torch.optim.AdamW(
-        parameters,
+        weights,
         lr=learning_rate,
         betas=(first_decay, second_decay),
         eps=epsilon,
