@@ -1,16 +1,44 @@
-"""One GRPO step: its parts against closed forms, and the fixture as a whole."""
+"""The built-in GRPO step: what it records, of which it says what, and how it goes on after a kill."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
 
 import pytest
 
 from pytest_prereg import Repeat
-from pytest_prereg.measure.workloads.grpo import grpo_step, program
+from pytest_prereg.measure.workloads.grpo import grpo_step
 from pytest_prereg.measure.workloads.reward import Outcome, run_programs
 
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from pytest_prereg.measure.workloads.language import paths  # noqa: E402
+from pytest_prereg.measure.workloads.language.naive_log_probs import naive_log_probs  # noqa: E402
+from pytest_prereg.measure.workloads.learning import tasks  # noqa: E402
+from pytest_prereg.measure.workloads.learning.programs import program, random_prompts  # noqa: E402
+from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
 HANGS_NEVER = 10**9
+TOY = {"model": "toy-qwen3", "group": 4, "prompt_tokens": 4, "new_tokens": 3, "device": "cpu"}
+TIMES = {"t_gen", "t_sample", "t_reward", "t_score", "t_train", "t_sync", "reward_work", "reward_longest"}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def run(checkpoint=None, **params):
+    """The readings of one repeat."""
+    repeat = Repeat(metrics=grpo_step.metrics, seed=2**64 - 1, checkpoint=checkpoint)
+    grpo_step(repeat, **{**TOY, **params})
+    return repeat.readings()
 
 
 def test_a_completion_passes_if_its_median_token_is_even():
@@ -23,101 +51,138 @@ def test_a_completion_hangs_if_its_tokens_add_up_to_a_multiple():
     assert run_programs(programs, deadline=0.5, parallel=2) == [Outcome.TIMED_OUT, Outcome.PASSED]
 
 
-@pytest.fixture
-def policies():
-    pytest.importorskip("torch")
-    from pytest_prereg.measure.workloads import policy
-
-    return policy
-
-
-@pytest.fixture
-def policy(policies):
-    return policies.random_policy(7, policies.Shape(vocabulary=50), learning_rate=1e-2)
+def test_prompts_of_programs_are_where_the_cursor_says_and_differ_by_seed():
+    drawn = random_prompts(0, 4, 6, vocabulary=1000, order=1)
+    assert drawn.shape == (4, 6)
+    assert torch.equal(drawn[2:], random_prompts(2, 2, 6, vocabulary=1000, order=1))
+    assert len({tuple(row) for row in drawn.tolist()}) == 4
+    assert not torch.equal(drawn, random_prompts(0, 4, 6, vocabulary=1000, order=2))
 
 
-@pytest.mark.torch
-def test_advantages_are_normalised_within_their_group(policies):
-    found = policies.group_advantages([1, 0, 0, 1, 0, 0, 0, 2], group=4).view(2, 4)
-    assert found.mean(1).tolist() == pytest.approx([0, 0], abs=1e-6)
-    assert found.std(1).tolist() == pytest.approx([1, 1], abs=1e-3)
-    assert found[0, 0] == found[0, 3] > 0 > found[0, 1]
-
-
-@pytest.mark.torch
-def test_a_group_of_equal_rewards_has_no_advantage(policies):
-    assert policies.group_advantages([1, 1, 1, 1, 0, 0], group=2).tolist() == [0] * 6
-
-
-@pytest.mark.torch
-def test_prompts_are_shared_within_a_group_and_differ_between_groups(policies, policy):
-    prompts = policies.random_prompts(policy, prompts=2, group=3, length=20)
-    assert prompts.shape == (6, 20)
-    assert (prompts[0] == prompts[1]).all()
-    assert (prompts[0] != prompts[3]).any()
-
-
-@pytest.mark.torch
-def test_equal_seeds_draw_equal_completions_and_others_do_not(policies):
-    def completions(seed):
-        policy = policies.random_policy(seed, policies.Shape(vocabulary=1000))
-        prompts = policies.random_prompts(policy, prompts=1, group=4, length=5)
-        return policies.sample(policy, prompts, 6, nullcontext).tolist()
-
-    assert completions(1) == completions(1) != completions(2)
-
-
-@pytest.mark.torch
-def test_samples_follow_the_policy(policies, policy):
-    """Chi-square against the model's own probabilities, at temperature 1 over the whole vocabulary."""
-    torch = pytest.importorskip("torch")
-    drawn = 20_000
-    prompts = policies.random_prompts(policy, prompts=1, group=drawn, length=3)
-    policy.decoder.embedding.data.mul_(6)  # far from uniform
-    counts = torch.bincount(policies.sample(policy, prompts, 1, nullcontext).flatten(), minlength=50)
-    tokens = torch.arange(50)[:, None]
-    expected = policies.completion_log_probs(policy, prompts[:50], tokens).exp().flatten().detach() * drawn
-    seen = expected > 5
-    chi_square = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
-    degrees = int(seen.sum())
-    assert degrees > 5
-    assert chi_square < degrees + 5 * (2 * degrees) ** 0.5
-
-
-@pytest.mark.torch
-def test_training_makes_what_was_rewarded_likelier(policies, policy):
-    prompts = policies.random_prompts(policy, prompts=1, group=4, length=5)
-    completions = policies.sample(policy, prompts, 6, nullcontext)
-    before = policies.completion_log_probs(policy, prompts, completions).sum(1)
-    advantages = policies.group_advantages([1, 0, 0, 0], 4)
-    assert policies.train(policy, prompts, completions, advantages) == 24
-    gain = policies.completion_log_probs(policy, prompts, completions).sum(1) - before
-    assert gain[0] > 0
-    assert gain[0] == gain.max()
-
-
-@pytest.mark.torch
-def test_a_step_accounts_for_every_token_and_reward():
-    pytest.importorskip("torch")
-    repeat = Repeat(metrics=grpo_step.metrics, seed=2**64 - 1)
-    grpo_step(repeat, prompts=1, group=4, prompt_tokens=4, new_tokens=3)
-    readings = repeat.readings()
-    assert readings.problems == []
+def test_a_step_over_the_true_vocabulary_accounts_for_every_token_and_reward():
+    readings = run(model="tiny-qwen3", prompts=1)
+    assert readings.problems == readings.missing == readings.discarded == []
     values = readings.values
-    assert values["tokens"] == 12
-    assert values["completions"] == 4
-    assert values["timed_out"] == 0
+    assert set(values) == set(grpo_step.metrics)
+    assert values["tokens"] == values["tokens_generated"] == 12
+    assert values["tokens_prompt"] == 16
+    assert values["completions"] == values["capped"] == 4
+    assert values["tokens_discarded"] == values["tokens_tool"] == values["tokens_scored"] == 0
+    assert values["timed_out"] == values["ended"] == values["truncated"] == 0
     assert 0 <= values["passed"] <= 4
+    assert values["reward_mean"] == values["passed"] / 4
+    assert values["groups"] == values["policy_version"] == 1
     assert len(values["t_sample"]) == 3
     assert 0 < sum(values["t_sample"]) < values["t_gen"]
+    assert values["reward_longest"] <= values["reward_work"]
+    assert values["peak_memory"] > 4 * 151_936 * 64
+    assert {name for name, taker in readings.instruments.items() if taker == "wall-clock"} == TIMES
+    assert readings.instruments["peak_memory"] == "process-memory"
+    assert readings.diagnostics["model"] == f"seed {2**64 - 1}"
 
 
-@pytest.mark.torch
 def test_completions_that_hang_time_out_and_the_step_goes_on():
-    pytest.importorskip("torch")
-    repeat = Repeat(metrics=grpo_step.metrics, seed=1)
-    grpo_step(repeat, prompts=1, group=2, prompt_tokens=2, new_tokens=2, deadline=0.3, hang_one_in=1)
-    values = repeat.readings().values
+    values = run(prompts=1, group=2, deadline=0.3, hang_one_in=1).values
     assert values["timed_out"] == 2
+    assert values["passed"] == 0
     assert values["t_reward"] >= 0.3
-    assert values["tokens"] == 4
+    assert values["reward_work"] >= 0.6
+    assert values["tokens"] == values["tokens_generated"]
+
+
+def test_several_steps_have_a_sample_each_and_equal_seeds_are_alike():
+    first, again = (run(task="toy", steps=3, mini_batches=2).values for _ in range(2))
+    assert len(first["t_sample"]) == 9
+    assert all(len(first[name]) == 3 for name in grpo_step.metrics if name != "t_sample")
+    assert first["policy_version"] == [2, 4, 6]
+    assert first["tokens_scored"] == first["tokens_generated"]
+    same = set(grpo_step.metrics) - TIMES - {"peak_memory"}
+    assert {name: first[name] for name in same} == {name: again[name] for name in same}
+
+
+class Interrupted(BaseException):
+    """Ends an attempt as a kill does: nothing handles it."""
+
+
+def test_a_lost_attempt_is_gone_on_from_and_everything_is_recorded_once(tmp_path, monkeypatch):
+    undisturbed = run(task="toy", steps=3)
+    toy, asked, lock = tasks.TASKS["toy"], [], threading.Lock()
+
+    class Cut(type(toy)):
+        def reward(self, *ids):
+            with lock:
+                asked.append(ids)
+                is_cut = len(asked) == 13
+            if is_cut:
+                raise Interrupted
+            return super().reward(*ids)
+
+    monkeypatch.setitem(tasks.TASKS, "toy", Cut())
+    with pytest.raises(Interrupted):
+        run(tmp_path, task="toy", steps=3)
+    readings = run(tmp_path, task="toy", steps=3)
+    assert readings.problems == readings.missing == readings.discarded == []
+    assert len(asked) == 3 * 8 + 1  # the one that was cut short
+    assert readings.diagnostics["trajectories"] == undisturbed.diagnostics["trajectories"]
+    assert readings.diagnostics["attempts_began_after"] == [0, 1]
+    assert readings.values["reward_mean"] == undisturbed.values["reward_mean"]
+    assert all(len(readings.values[name]) == 3 for name in grpo_step.metrics if name != "t_sample")
+
+
+def test_a_checkpoint_of_other_parameters_is_refused_by_name(tmp_path):
+    run(tmp_path, task="toy", steps=2)
+    with pytest.raises(
+        ValueError, match=r"is of another run: learning_rate 0\.0001, and here 0\.01; run what"
+    ):
+        run(tmp_path, task="toy", steps=2, learning_rate=0.01)
+    other_seed = Repeat(metrics=grpo_step.metrics, seed=1, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=f"seed {2**64 - 1}, and here 1"):
+        grpo_step(other_seed, **{**TOY, "task": "toy", "steps": 2})
+
+
+@pytest.mark.parametrize("params", [{"steps": 1}, {"steps": 2, "checkpoint_every": 0}])
+def test_what_is_not_to_be_kept_writes_nothing(tmp_path, params):
+    run(tmp_path, task="toy", **params)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reward_that_stays_away_makes_the_repeat_invalid_and_is_no_0(monkeypatch):
+    class Away(type(tasks.TASKS["toy"])):
+        def reward(self, *ids):
+            raise RewardUnavailableError(f"connection refused ({len(ids)} given)")
+
+    monkeypatch.setitem(tasks.TASKS, "toy", Away())
+    readings = run(task="toy", attempts=2)
+    assert "has no reward after 2 attempts: connection refused" in readings.problems[0]
+    assert "reward_mean" not in readings.values
+    assert len(readings.diagnostics["reward_faults"]) == 16
+
+
+def test_a_path_that_is_not_what_it_is_called_is_not_timed(monkeypatch):
+    monkeypatch.setitem(paths.PATHS, "fused", naive_log_probs)
+    readings = run(model="tiny-qwen3", prompts=1)
+    assert "declared fused, and held a whole matrix" in readings.problems[0]
+    assert readings.values == {}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"task": "toi"}, 'task = "toi": give "programs" or "toy"'),
+        ({"steps": 0, "group": 0}, "group = 0: give a whole number of at least 1; steps = 0"),
+        ({"log_probs": "fusd"}, "fusd"),
+    ],
+)
+def test_a_parameter_that_cannot_be_run_is_told_with_what_to_write(params, message):
+    with pytest.raises(ValueError, match=message):
+        run(**params)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_step_on_a_gpu_resumes_and_reads_the_memory_of_the_device(tmp_path):
+    shape = {"task": "toy", "device": "cuda", "steps": 2, "rollout_dtype": "bfloat16"}
+    first = run(tmp_path, **shape)
+    assert first.problems == []
+    assert first.instruments["peak_memory"] == "cuda-memory"
+    assert min(first.values["mismatch_mean"]) > 1e-5

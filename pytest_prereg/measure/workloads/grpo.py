@@ -1,29 +1,35 @@
-"""The built-in ``grpo_step``: one step of group-relative policy optimisation, every stage of it for real.
+"""The built-in ``grpo_step``: steps of group-relative policy optimisation, every stage of them for real.
 
-The policy is untrained and of Qwen3's shape with its true vocabulary; the completions are rewarded by running
-them as programs in processes with a deadline; one policy-gradient update follows.
+By default the policy is untrained, of Qwen3's shape with its true vocabulary, and its completions are
+rewarded by running them as programs in processes with a deadline.
 """
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_prereg.measure.experiment import experiment
+from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
+from pytest_prereg.measure.workloads.language.settings import refuse, word_problem
+from pytest_prereg.measure.workloads.learning.grpo_setting import PROGRAMS, GrpoSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_prereg.measure.repeat import Repeat
+    from pytest_prereg.measure.workloads.learning.checkpoint import Measured
+    from pytest_prereg.measure.workloads.learning.loop import GrpoLoop
+    from pytest_prereg.measure.workloads.learning.policy_state import Policy
+    from pytest_prereg.measure.workloads.learning.reward_stage import Grader
+    from pytest_prereg.measure.workloads.learning.rollout_stage import Prompts
 
-WORKLOAD_VERSION = "1"
+WORKLOAD_VERSION = "2"
 
-_PROGRAM = """\
-ids = {ids}
-while sum(ids) % {hang_one_in} == 0:
-    pass
-assert sorted(ids)[len(ids) // 2] % 2 == 0
-"""
+_CLOCKED = ("t_gen", "t_sample", "t_reward", "t_score", "t_train", "t_sync", "reward_work", "reward_longest")
+_PEAK = "peak_memory"
 
 
 @experiment(
@@ -31,13 +37,36 @@ assert sorted(ids)[len(ids) // 2] % 2 == 0
         "t_gen": "s",
         "t_sample": "s",
         "t_reward": "s",
+        "t_score": "s",
         "t_train": "s",
+        "t_sync": "s",
+        "reward_work": "s",
+        "reward_longest": "s",
         "tokens": {"unit": "token", "exact": True},
+        "tokens_prompt": {"unit": "token", "exact": True},
+        "tokens_generated": {"unit": "token", "exact": True},
+        "tokens_tool": {"unit": "token", "exact": True},
+        "tokens_scored": {"unit": "token", "exact": True},
+        "tokens_discarded": {"unit": "token", "exact": True},
         "completions": {"unit": "1", "exact": True},
         "passed": {"unit": "1", "exact": True},
         "timed_out": {"unit": "1", "exact": True},
+        "ended": {"unit": "1", "exact": True},
+        "capped": {"unit": "1", "exact": True},
+        "truncated": {"unit": "1", "exact": True},
+        "groups": {"unit": "1", "exact": True},
+        "zero_variance_groups": {"unit": "1", "exact": True},
+        "reward_mean": "1",
+        "mismatch_mean": "1",
+        "mismatch_largest": "1",
+        "kl": "1",
+        "clipped": "1",
+        "ratio_largest": "1",
+        "policy_version": {"unit": "1", "exact": True},
+        "peak_memory": "byte",
     },
-    preload=["torch", "torch._dynamo"],  # every torch optimiser imports the second, which takes as long
+    # Every torch optimiser imports the second, which takes as long as the first.
+    preload=["torch", "torch._dynamo", "transformers.models.qwen3.modeling_qwen3"],
 )
 def grpo_step(
     repeat: Repeat,
@@ -48,39 +77,183 @@ def grpo_step(
     new_tokens: int = 32,
     deadline: float = 1.0,
     hang_one_in: int = 1_000_000_000,
+    model: str = "tiny-qwen3",
+    task: str = PROGRAMS,
+    steps: int = 1,
+    overlap: bool = False,
+    generate_at_once: int = 0,
+    mini_batches: int = 1,
+    epochs: int = 1,
+    micro_batch: int = 0,
+    loss: str = "token-mean",
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    learning_rate: float = 1e-4,
+    temperature: float = 1.0,
+    turns: int = 1,
+    tool_tokens: int = 0,
+    zero_variance: str = "keep",
+    truncated: str = "keep",
+    log_probs: str = "fused",
+    dtype: str = "float32",
+    rollout_dtype: str = "",
+    device: str = "auto",
+    attempts: int = 1,
+    checkpoint_every: int = 1,
 ) -> None:
-    """One GRPO step: sample ``prompts`` x ``group`` completions, run each as a program, train on them.
+    """Train ``steps`` times: sample ``prompts`` x ``group`` completions, reward each, update the policy.
 
-    ``t_sample`` has one sample per position, the draw from the vocabulary, and is part of ``t_gen``.
-    ``tokens`` counts the tokens that bore loss. About one completion in ``hang_one_in`` is a program that
-    never ends and is cut off at ``deadline`` seconds.
+    **Stages.** ``generate_at_once`` prompts' groups are generated together, or all if 0. With ``overlap`` the
+    rewards of those begin at once, while the next are generated; draws don't depend on it. ``t_gen`` is the
+    generation, ``t_sample`` in it the draws from the vocabulary, one sample per position. ``t_reward`` is for
+    how long the accelerator waited for rewards after the last token; ``reward_work`` is what they took
+    one by one, added up, and ``reward_longest`` the longest. ``t_train`` are the updates: ``mini_batches`` x
+    ``epochs`` of them. If that is more than one, the old log-probabilities are scored before the first, in
+    a pass of its own (``t_score``); else they are those of the only update's own pass. ``t_sync`` is the
+    refresh of the weights that sample, where these are a copy in another ``rollout_dtype``.
+
+    **Rewards.** In task ``"programs"`` a completion is run as a Python program; one that takes longer than
+    ``deadline`` seconds is cut off, with a reward of 0 as if it had failed. About one in ``hang_one_in``
+    never ends. In other tasks a function pays. ``passed`` counts rewards above 0. A reward that can't be had
+    is tried ``attempts`` times, and then makes the repeat invalid.
+
+    **Tokens.** ``tokens`` bore loss; ``tokens_discarded`` were generated and did not, because all rewards of
+    their group are equal and ``zero_variance = "drop"``, or because the model's context was full and
+    ``truncated = "drop"``. ``tokens_prompt`` are counted for every completion, ``tokens_tool`` are those that
+    a tool put between ``turns``, ``tokens_scored`` those of the scoring pass.
+
+    **What is apart.** ``mismatch_mean`` and ``mismatch_largest`` are of the absolute differences of old
+    log-probabilities from those recorded while sampling, ``kl`` estimates the divergence. ``clipped`` is the
+    share of tokens whose gradient the clip took, ``ratio_largest`` the largest ratio. Where the path to
+    log-probabilities is not what ``log_probs`` says, or is wrong, the repeat is invalid and nothing is timed.
+
+    Every metric has one sample per step, ``t_sample`` one per draw. With ``steps`` above 1 the whole state is
+    kept after every ``checkpoint_every``, never if 0, and every reward once it is paid. A lost attempt is
+    gone on from, bit for bit, on the same device and with as many threads; writing is in no stage's time.
+    The diagnostic ``attempts_began_after`` tells how many steps were done when each attempt began: what a
+    kill cut short within a stage was done again, and only the last try of that is timed.
+
+    Raises:
+        ValueError: Some parameters can't be run, or the checkpoint is damaged or another run's; the message
+            says what to write or to do.
     """
-    from pytest_prereg.measure.workloads import policy as policies  # noqa: PLC0415  # torch is an extra
-    from pytest_prereg.measure.workloads.reward import Outcome, run_programs  # noqa: PLC0415
+    setting = GrpoSetting(
+        prompts=prompts,
+        group=group,
+        prompt_tokens=prompt_tokens,
+        new_tokens=new_tokens,
+        deadline=deadline,
+        hang_one_in=hang_one_in,
+        model=model,
+        task=task,
+        steps=steps,
+        overlap=overlap,
+        generate_at_once=generate_at_once,
+        mini_batches=mini_batches,
+        epochs=epochs,
+        micro_batch=micro_batch,
+        loss=loss,
+        clip_low=clip_low,
+        clip_high=clip_high,
+        learning_rate=learning_rate,
+        temperature=temperature,
+        turns=turns,
+        tool_tokens=tool_tokens,
+        zero_variance=zero_variance,
+        truncated=truncated,
+        log_probs=log_probs,
+        dtype=dtype,
+        rollout_dtype=rollout_dtype,
+        device=device,
+        attempts=attempts,
+        checkpoint_every=checkpoint_every,
+    )
+    from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: PLC0415
 
-    policies.warm_up()  # no stage should be charged for what torch does only once
-    policy = policies.random_policy(repeat.seed)
-    questions = policies.random_prompts(policy, prompts=prompts, group=group, length=prompt_tokens)
-
-    with repeat.timer("t_gen"):
-        completions = policies.sample(policy, questions, new_tokens, lambda: repeat.timer("t_sample"))
-    with repeat.timer("t_reward"):
-        programs = [program(ids, hang_one_in=hang_one_in) for ids in completions.tolist()]
-        outcomes = run_programs(programs, deadline=deadline, parallel=len(os.sched_getaffinity(0)))
-    with repeat.timer("t_train"):
-        rewards = [float(outcome is Outcome.PASSED) for outcome in outcomes]
-        tokens = policies.train(policy, questions, completions, policies.group_advantages(rewards, group))
-
-    repeat.record("tokens", tokens)
-    repeat.record("completions", len(outcomes))
-    repeat.record("passed", outcomes.count(Outcome.PASSED))
-    repeat.record("timed_out", outcomes.count(Outcome.TIMED_OUT))
+    policy = _policy(setting, seed=repeat.seed)
+    loop = _loop(repeat, setting, policy)
+    if problems := loop.check():
+        repeat.invalidate("; ".join(problems))
+        return
+    memory = "cuda-memory" if policy.model.device.type == "cuda" else "process-memory"
+    _record_earlier(repeat, memory, loop)
+    loop.warm_up()
+    try:
+        while loop.progress.step < steps:
+            loop.step(repeat.instrument(memory).window(_PEAK))
+    except RewardUnavailableError as error:
+        repeat.invalidate(str(error))
+    _record(repeat, loop.progress.measured)
+    _tell(repeat, loop)
 
 
-def program(ids: Sequence[int], *, hang_one_in: int) -> str:
-    """Return the Python program that a completion is.
+def _policy(setting: GrpoSetting, *, seed: int) -> Policy:
+    import torch  # noqa: PLC0415  # an extra
 
-    It passes if its median token id is even, and never ends if the ids add up to a multiple of
-    ``hang_one_in``.
-    """
-    return _PROGRAM.format(ids=list(ids), hang_one_in=hang_one_in)
+    from pytest_prereg.measure.workloads.language.causal_lm import load  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.policy_state import Policy  # noqa: PLC0415
+
+    torch.manual_seed(seed % 2**63)  # nothing here draws from it, but a model's own code may
+    model = load(setting.model, seed=seed, dtype=setting.dtype, device=setting.device)
+    return Policy(model, seed=seed, learning_rate=setting.learning_rate, rollout_dtype=setting.rollout_dtype)
+
+
+def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy) -> GrpoLoop:
+    from pytest_prereg.measure.workloads.learning.checkpoint import Checkpoint  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.loop import GrpoLoop  # noqa: PLC0415
+
+    prompts, grader, verifier = _task(setting, vocabulary=policy.model.vocabulary, seed=repeat.seed)
+    repeat.record("model", policy.model.origin)
+    repeat.record("verifier", verifier)
+    checkpoint = None
+    if setting.steps > 1 and setting.checkpoint_every:
+        identity = {
+            **setting.identity(),
+            **policy.identity(),
+            "workload": WORKLOAD_VERSION,
+            "seed": repeat.seed,
+            "verifier": verifier,
+        }
+        checkpoint = Checkpoint(repeat.checkpoint(), identity)
+    return GrpoLoop(setting, policy, prompts=prompts, grader=grader, checkpoint=checkpoint)
+
+
+def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts, Grader, str]:
+    """Return a task's data in the order of this repeat, what grades, and a digest of how."""
+    from pytest_prereg.measure.workloads.learning import programs, tasks  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.reward_stage import TaskGrader  # noqa: PLC0415
+
+    length = setting.prompt_tokens
+    refuse([word_problem("task", setting.task, (PROGRAMS, *tasks.TASKS))])
+    if setting.task != PROGRAMS:
+        task = tasks.task_named(setting.task)
+        return partial(task.prompts, length=length, order=seed), TaskGrader(task), task.verifier_digest
+    grader = programs.Programs(deadline=setting.deadline, hang_one_in=setting.hang_one_in)
+    drawn = partial(programs.random_prompts, length=length, vocabulary=vocabulary, order=seed)
+    return drawn, grader, tasks.source_digest(programs.program)
+
+
+def _record_earlier(repeat: Repeat, memory: str, loop: GrpoLoop) -> None:
+    """Record the peaks that earlier attempts at this repeat read; those of this one are appended."""
+    peaks = [each.samples[_PEAK][0] for each in loop.measured_earlier if _PEAK in each.samples]
+    if peaks:
+        repeat._taken_by(memory).record(_PEAK, peaks)  # noqa: SLF001
+
+
+def _record(repeat: Repeat, measured: Sequence[Measured]) -> None:
+    clock = repeat._taken_by(WALL_CLOCK)  # noqa: SLF001
+    for name in measured[0].samples if measured else ():
+        samples = [value for each in measured for value in each.samples[name]]
+        if name != _PEAK:
+            taker = clock if name in _CLOCKED else repeat
+            taker.record(name, samples if len(samples) > 1 else samples[0])
+
+
+def _tell(repeat: Repeat, loop: GrpoLoop) -> None:
+    """Keep what explains the numbers and is not judged."""
+    state = loop.ledger.state()
+    repeat.record("updates", [each.notes["updates"] for each in loop.progress.measured])
+    repeat.record("trajectories", loop.progress.trajectories)
+    repeat.record("reward_faults", [msgspec.to_builtins(each) for each in state.faults])
+    repeat.record("late_rewards", state.late)
+    repeat.record("attempts_began_after", loop.began)

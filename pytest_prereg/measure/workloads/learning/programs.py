@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 
-NAME = "programs"
-
 _PROGRAM = """\
 ids = {ids}
 while sum(ids) % {hang_one_in} == 0:

@@ -1,0 +1,169 @@
+"""What a step learns: advantages, old log-probabilities, updates, and how far the two sides are apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from pytest_prereg.measure.workloads.language.completions import Kind, Stop
+from pytest_prereg.measure.workloads.language.paths import path_named
+from pytest_prereg.measure.workloads.language.reference_check import check_path
+from pytest_prereg.measure.workloads.language.scoring import response_log_probs
+from pytest_prereg.measure.workloads.learning.grpo_setting import DROP
+from pytest_prereg.measure.workloads.learning.policy_loss import group_advantages, mismatch, token_weights
+from pytest_prereg.measure.workloads.learning.rollouts import batch_of
+from pytest_prereg.measure.workloads.learning.updates import MiniBatch, adamw, old_log_probs, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
+    from pytest_prereg.measure.workloads.learning.policy_loss import Advantages, Mismatch
+    from pytest_prereg.measure.workloads.learning.policy_state import Policy
+    from pytest_prereg.measure.workloads.learning.rollouts import Batch, Trajectory
+    from pytest_prereg.measure.workloads.learning.step_readings import Readings
+    from pytest_prereg.measure.workloads.learning.updates import Update
+
+WORKLOAD_VERSION = "1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt:
+    """What came of a step's trajectories and rewards."""
+
+    trained: Sequence[Trajectory]
+    """What was not discarded."""
+    zero_variance: tuple[bool, ...]
+    """Per group."""
+    updates: Sequence[Update]
+    scored: int
+    """Tokens whose old log-probability came from a pass of its own."""
+    mismatch: Mismatch
+    """Of the old log-probabilities from those of behaviour."""
+
+    @property
+    def clipped(self) -> float:
+        """Share of the loss-bearing tokens of all updates whose gradient the clip took."""
+        tokens = sum(each.tokens for each in self.updates)
+        return sum(each.clipped * each.tokens for each in self.updates) / max(tokens, 1)
+
+    @property
+    def ratio_largest(self) -> float:
+        """Of all updates; 1 where there was none."""
+        return max((each.ratio_largest for each in self.updates), default=1.0)
+
+
+class LearningStage:
+    """Updates a policy by what it sampled."""
+
+    def __init__(self, setting: GrpoSetting, policy: Policy) -> None:
+        self._setting = setting
+        self._policy = policy
+        self._path = path_named(setting.log_probs)
+
+    def check(self, prompts: torch.Tensor) -> list[str]:
+        """Return why log-probabilities of some prompts' tokens (batch, length) are not what they should be.
+
+        They are held against float64, and whether the path does what its name says against what it held.
+        """
+        model, ids = self._policy.model, prompts.to(self._policy.model.device)
+        with torch.no_grad():
+            states = model.hidden_states(ids).flatten(0, 1)
+        found = check_path(
+            self._path, states, model.head, ids.flatten(), temperature=self._setting.temperature
+        )
+        return found.problems(self._setting.log_probs)
+
+    def warm_up(self) -> None:
+        """Do a pass forth and back at the shapes of a micro-batch, and update nothing of the policy."""
+        setting, model = self._setting, self._policy.model
+        rows = setting.micro_batch or math.ceil(setting.batch / setting.mini_batches)
+        tools = setting.tool_tokens * (setting.turns - 1)
+        shape = (rows, setting.prompt_tokens + setting.new_tokens * setting.turns + tools)
+        ids = torch.zeros(shape, dtype=torch.int64, device=model.device)
+        kinds = torch.full_like(ids, int(Kind.RESPONSE), dtype=torch.uint8)
+        kinds[:, : setting.prompt_tokens] = Kind.PROMPT
+        found = response_log_probs(model, ids, kinds, temperature=setting.temperature, path=self._path)
+        found.sum().backward()
+        self._policy.optimiser.zero_grad(set_to_none=True)
+        spare = torch.nn.Parameter(torch.zeros(1, device=model.device))
+        spare.grad = torch.zeros_like(spare)
+        adamw([spare]).step()
+
+    def learn(
+        self, trajectories: Sequence[Trajectory], rewards: Sequence[float], readings: Readings
+    ) -> Learnt:
+        """Update the policy; ``t_score`` and ``t_train`` go to the readings.
+
+        With one update per step the old log-probabilities are those of its own pass, and none are scored
+        apart. Where all is discarded there is no update, and they are scored nevertheless: how far the two
+        sides are apart is always known.
+        """
+        advantages = group_advantages(torch.tensor(rewards, dtype=torch.float64), self._setting.group)
+        rows = list(self._kept(trajectories, advantages))
+        trained = [trajectories[row] for row in rows]
+        batch = self._batch(trained or trajectories)
+        apart = self._setting.updates > 1 or not trained
+        old = self._score(batch, readings) if apart else None
+        with readings.timer("t_train"):
+            gains = advantages.values[rows].to(batch.ids.device)
+            updates = list(self._updates(batch, old, gains)) if trained else []
+        responses = batch.kinds == Kind.RESPONSE
+        return Learnt(
+            trained=trained,
+            zero_variance=advantages.zero_variance,
+            updates=updates,
+            scored=int(responses.sum()) if apart else 0,
+            mismatch=mismatch(updates[0].log_probs if old is None else old, batch.behaviour, responses),
+        )
+
+    def _kept(self, trajectories: Sequence[Trajectory], advantages: Advantages) -> Iterator[int]:
+        """Yield which trajectories are trained on; what is discarded counts in its group's mean."""
+        setting = self._setting
+        for row, each in enumerate(trajectories):
+            equal = advantages.zero_variance[row // setting.group] and setting.zero_variance == DROP
+            cut = each.stop is Stop.TRUNCATED and setting.truncated == DROP
+            if not (equal or cut):
+                yield row
+
+    def _batch(self, trajectories: Sequence[Trajectory]) -> Batch:
+        model = self._policy.model
+        return batch_of(trajectories, pad=model.pad, device=model.device)
+
+    def _score(self, batch: Batch, readings: Readings) -> torch.Tensor:
+        with readings.timer("t_score"):
+            return old_log_probs(
+                self._policy.model,
+                batch.ids,
+                batch.kinds,
+                micro_batch=self._setting.micro_batch,
+                temperature=self._setting.temperature,
+                path=self._path,
+            )
+
+    def _updates(self, batch: Batch, old: torch.Tensor | None, gains: torch.Tensor) -> Iterator[Update]:
+        setting, policy = self._setting, self._policy
+        parts = torch.arange(len(gains), device=gains.device).tensor_split(
+            min(setting.mini_batches, len(gains))
+        )
+        for rows in parts * setting.epochs:
+            yield update(
+                policy.model,
+                policy.optimiser,
+                MiniBatch(
+                    ids=batch.ids[rows],
+                    kinds=batch.kinds[rows],
+                    old=None if old is None else old[rows],
+                    advantages=gains[rows],
+                    weights=token_weights(batch.kinds[rows] == Kind.RESPONSE, setting.loss),
+                ),
+                micro_batch=setting.micro_batch,
+                temperature=setting.temperature,
+                clip_low=setting.clip_low,
+                clip_high=setting.clip_high,
+                path=self._path,
+            )
+            policy.version += 1
