@@ -78,7 +78,9 @@ def recompute_layers(network: PreTrainedModel) -> None:
             "give checkpointing = false"
         )
     # The first name is of transformers 5, where the second is on its way out.
-    enable = getattr(network, "activation_checkpointing_enable", network.gradient_checkpointing_enable)
+    enable = (
+        getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable
+    )
     enable({"use_reentrant": False})
     for module in network.modules():
         if getattr(module, "gradient_checkpointing", False):
