@@ -15,6 +15,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "description"
+autodoc_mock_imports = ["torch", "transformers", "huggingface_hub"]  # an extra
 nitpicky = True
 # Other projects' names can't be looked up without a network; our own must be found, these type aliases apart.
 nitpick_ignore_regex = [

@@ -123,6 +123,38 @@ def test_every_parameter_and_metric_of_the_barrier_is_explained():
     assert explained == sorted([*parameters, *metrics])
 
 
+LANGUAGE = {
+    "generation": "Generation",
+    "training": "Training",
+    "grpo_step": "GRPO steps",
+    "evaluation": "Evaluation",
+    "time_to_target": "Time to target",
+}
+"""Built-in experiments on language models, and the section of each."""
+
+
+def names_explained(section: str) -> set[str]:
+    """What stands in the first cells of the tables of a section of the page on workloads."""
+    text = read(DOCS / "workloads.md").split(f"\n## {section}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    cells = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize("name", sorted(LANGUAGE.keys() & MODULES.keys()))
+def test_every_parameter_and_metric_of_a_language_model_s_experiment_is_explained(name: str):
+    function = getattr(importlib.import_module(MODULES[name]), name)
+    parameters = set(list(inspect.signature(function).parameters)[1:])
+    shared = names_explained("What they share")
+    assert shared <= parameters
+    assert names_explained(LANGUAGE[name]) | shared == parameters | set(function.metrics)
+
+
+def test_the_study_of_language_models_can_be_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "workloads.md"))))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("registered  ") == 5
+
+
 def test_every_experiment_that_calibrates_is_explained():
     rows = [line for line in read(DOCS / "instruments.md").splitlines() if line.startswith("| `")]
     explained = {row.split("`")[1] for row in rows}

@@ -42,6 +42,7 @@ FOR_ALL = frozenset({"errors", "hookspecs"})
 HEAVY = frozenset(
     {
         "cryptography",
+        "huggingface_hub",
         "markdown_it",
         "numpy",
         "pint",
@@ -54,6 +55,12 @@ HEAVY = frozenset(
 )
 """Never loaded by merely importing a module of the package, workloads apart."""
 
+REFERENCES = frozenset({"accelerate", "datasets", "trl", "verl"})
+"""What tests and benchmarks hold workloads against; no module of the package imports it."""
+
+WITH_TORCH = ("measure/workloads/language/", "measure/workloads/learning/")
+"""What experiments import once they run; their own modules are imported before anything is forked."""
+
 HOME = {
     "cryptography": "audit/stamping/time_stamps.py",
     "markdown_it": "audit/citing/markdown.py",
@@ -63,7 +70,7 @@ HOME = {
     "pynvml": "measure/instruments/nvml_library.py",
     "rfc3161_client": "audit/stamping/time_stamps.py",
 }
-"""The only places that may use it; workloads may use anything."""
+"""The only places that may use it; workloads may use anything but references."""
 
 
 class Import(NamedTuple):
@@ -183,7 +190,9 @@ def _third_party(path: str, place: str, found: Import) -> str | None:
         return f"only the pytest layer imports {top}"
     if top == "msgspec" and found.at_import and place == "plugin":
         return "the entry point stays light: import msgspec where it is used"
-    if top not in HEAVY or found.for_types or path.startswith("measure/workloads/"):
+    if top in REFERENCES:
+        return f"{top} is for tests and benchmarks alone"
+    if top not in HEAVY or found.for_types or _is_workload(path, top):
         return None
     if found.at_import:
         return f"import {top} inside the function that uses it"
@@ -192,6 +201,12 @@ def _third_party(path: str, place: str, found: Import) -> str | None:
     return (
         f"{top} is used in {' and '.join(places)} alone" if places and not path.startswith(places) else None
     )
+
+
+def _is_workload(path: str, top: str) -> bool:
+    """Whether it may be imported anywhere in a module; of torch those that are experiments' own may not."""
+    may_torch = path.startswith(WITH_TORCH) or top not in {"torch", "transformers"}
+    return path.startswith("measure/workloads/") and may_torch
 
 
 def modules() -> dict[str, str]:
@@ -235,6 +250,9 @@ def test_no_folder_is_empty_of_modules():
         ("judge/intervals.py", "try:\n    import scipy.special\nexcept ImportError: ..."),
         ("report/terminal.py", "def f():\n    import numpy"),
         ("registry/load.py", "def f():\n    from pint import UnitRegistry"),
+        ("measure/workloads/grpo.py", "import torch"),
+        ("measure/workloads/training.py", "from transformers import AutoModelForCausalLM"),
+        ("measure/workloads/learning/policy_loss.py", "def f():\n    from trl import GRPOTrainer"),
         ("helpers.py", ""),
     ],
 )
@@ -250,7 +268,12 @@ def test_a_forbidden_import_is_found(path: str, source: str):
         ("judge/intervals.py", "if TYPE_CHECKING:\n    import numpy as np"),
         ("registry/dimensions.py", "def f():\n    import pint"),
         ("registry/units.py", "from pytest_prereg.registry.quantities import parse_quantity"),
-        ("measure/workloads/grpo.py", "import torch\nfrom pytest_prereg import Repeat, experiment"),
+        (
+            "measure/workloads/grpo.py",
+            "from pytest_prereg import Repeat, experiment\ndef f():\n    import torch",
+        ),
+        ("measure/workloads/barrier_models.py", "import numpy as np"),
+        ("measure/workloads/language/log_probs.py", "import torch"),
         ("hookspecs.py", "if TYPE_CHECKING:\n    from pytest_prereg.report.records import Record"),
         ("registry/load.py", "from pytest_prereg.errors import Problem"),
         ("session.py", "import pytest\nfrom pytest_prereg.report import terminal"),

@@ -16,12 +16,12 @@ from pytest_prereg.registry.trees import parse
 
 _CALIBRATION = f"{PACKAGE}.measure.workloads.calibration"
 MODULES = {
-    "evaluation": f"{PACKAGE}.measure.workloads.evaluation",
     "generation": f"{PACKAGE}.measure.workloads.generation",
     "training": f"{PACKAGE}.measure.workloads.training",
     "grpo_step": f"{PACKAGE}.measure.workloads.grpo",
-    "reward_barrier": f"{PACKAGE}.measure.workloads.barrier",
+    "evaluation": f"{PACKAGE}.measure.workloads.evaluation",
     "time_to_target": f"{PACKAGE}.measure.workloads.time_to_target",
+    "reward_barrier": f"{PACKAGE}.measure.workloads.barrier",
     "square_wave": f"{_CALIBRATION}.duty",
     "trailing_wait": f"{_CALIBRATION}.duty",
     "known_memory": f"{_CALIBRATION}.memory",

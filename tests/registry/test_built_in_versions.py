@@ -1,8 +1,10 @@
-"""What counts of a built-in experiment in a source digest: the version of every module of workloads that it runs."""
+"""What runs of a built-in experiment: the versions that count in its digest, and what its module brings along."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,14 @@ def test_a_change_of_what_a_built_in_is_built_on_changes_its_digest(name):
 def test_packages_of_workloads_hold_no_code_that_would_not_count():
     for path in (ROOT / "pytest_prereg/measure/workloads").rglob("__init__.py"):
         assert [type(node) for node in ast.parse(path.read_text()).body] in ([], [ast.Expr]), path
+
+
+def test_modules_of_built_ins_bring_no_torch_along():
+    """A fork server may preload it, and nothing else has to pay for it: parameters are checked without."""
+    program = (
+        "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]; "
+        "print(sorted({'torch', 'transformers', 'huggingface_hub'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", program, *sorted(set(MODULES.values()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
