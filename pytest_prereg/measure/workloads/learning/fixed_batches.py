@@ -77,11 +77,9 @@ def recompute_layers(network: PreTrainedModel) -> None:
             f"checkpointing = true, and {type(network).__name__} has no layers that can be computed again: "
             "give checkpointing = false"
         )
-    # The first name is of transformers 5, where the second is on its way out.
-    enable = (
-        getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable
-    )
-    enable({"use_reentrant": False})
+    # What transformers 4 calls gradients, 5 calls activations, and is dropping the other name.
+    enable = getattr(network, "activation_checkpointing_enable", None)
+    (enable or network.gradient_checkpointing_enable)({"use_reentrant": False})
     for module in network.modules():
         if getattr(module, "gradient_checkpointing", False):
             module.training = True
