@@ -1,8 +1,8 @@
 """Peak memory and time of log p(chosen) and its gradients: 4 × 1280 tokens, a head of 151,936 rows, float32.
 
 Every call has a process of its own, all ways in turns; medians of some rounds. Memory is the peak of resident
-pages over what was there before the call, less the two gradients. The promise is made on the naive way. That
-takes 9 to 12 GB.
+pages over what was there before the call, less the two gradients. The promise is made on the naive way, which
+takes 9 to 12 GB. Errors are norms of the difference from float64, on fewer tokens, so that float64 fits.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def rows() -> list[Row]:
             for name, runs in seen.items():
                 runs.append(in_a_process(name, hidden))
         found += rows_of(hidden, seen)
+        errors = in_a_process(ERRORS, hidden)
+        found += [
+            Row(what=f"H = {hidden}: error, {of}", ours=error, unit="", limit=1e-6)
+            for of, error in errors.items()
+        ]
     return found
 
 
@@ -86,6 +91,18 @@ def measured(name: str, hidden: int) -> dict[str, float]:
     seconds = time.perf_counter() - began
     gradients = 4 * (states.numel() + head.numel())
     return {"memory": (resident("VmHWM") - before - gradients) / 1e6, "seconds": seconds}
+
+
+def errors(hidden: int) -> dict[str, float]:
+    """Of both gradients, relative to their norms."""
+    states, head, chosen = inputs(hidden, BATCH, POSITIONS // 16, VOCABULARY)
+    once(ours, states, head, chosen)
+    wide = [each.detach().double().requires_grad_() for each in (states, head)]
+    once(naive, *wide, chosen)
+    pairs = {"gradient of states": (states, wide[0]), "gradient of head": (head, wide[1])}
+    return {
+        of: float((one.grad - other.grad).norm() / other.grad.norm()) for of, (one, other) in pairs.items()
+    }
 
 
 def inputs(hidden: int, batch: int, positions: int, vocabulary: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,7 +166,7 @@ def chunk(states: Tensor, head: Tensor, chosen: Tensor) -> Tensor:
     return logits.gather(-1, chosen.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
 
 
-OURS, NAIVE = "ours", "naive"
+OURS, NAIVE, ERRORS = "ours", "naive", "errors"
 WAYS: dict[str, Way] = {
     OURS: ours,
     NAIVE: naive,
@@ -158,4 +175,5 @@ WAYS: dict[str, Way] = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], int(sys.argv[2]))))
+    name, hidden = sys.argv[1], int(sys.argv[2])
+    print(json.dumps(errors(hidden) if name == ERRORS else measured(name, hidden)))

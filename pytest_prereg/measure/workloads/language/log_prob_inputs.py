@@ -53,7 +53,8 @@ def _ids(states: torch.Tensor, chosen: torch.Tensor) -> list[str]:
 
 
 def _temperature(temperature: float) -> list[str]:
-    if isinstance(temperature, bool) or not (0 < temperature < math.inf):
+    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    if not number or not 0 < temperature < math.inf:
         return [f"temperature = {temperature!r}: give a finite number above 0"]
     return []
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from pytest_prereg.measure.workloads.language.log_prob_inputs import check_inputs
 
@@ -52,6 +51,7 @@ def selective_log_probs(
 
     Raises:
         ValueError: If shapes, dtypes, devices, ids or the temperature are not these.
+        RuntimeError: In the backward pass, if a graph of it is asked for.
     """
     check_inputs(states, head, chosen, temperature)
     return cast("torch.Tensor", _SelectiveLogProbs.apply(states, head, chosen, float(temperature)))
@@ -79,10 +79,12 @@ class _SelectiveLogProbs(torch.autograd.Function):  # type: ignore[misc]
         return ((picked - largest) - total.log()).to(tiles.wide)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(
         ctx: Any, upstream: torch.Tensor
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
+        # torch's own guard, once_differentiable, lets a gradient that depends on states pass for a constant.
+        if torch.is_grad_enabled():
+            raise RuntimeError("selective_log_probs has no second derivative: leave out create_graph=True")
         states, head, chosen, largest, total = ctx.saved_tensors
         for_states, for_head = ctx.needs_input_grad[:2]
         tiles = _Tiles(states, head, chosen, ctx.temperature)

@@ -129,7 +129,7 @@ def check_path(
     reference = _Reference(states, head, chosen, temperature, upstream)
     states_gradient, head_gradient, terms = reference.errors(*gradients)
     scale = float(max(reference.values.abs().max(), reference.largest_logit, 1))
-    # Logits may have been rounded to the dtype, what follows may not: it is float32 for that reason.
+    # Logits may have been rounded to the dtype, by half a unit each; what follows is float32 at least.
     rounding = torch.finfo(head.dtype).eps
     sums = SUMS * min(rounding, torch.finfo(torch.float32).eps)
     return PathCheck(
@@ -142,7 +142,7 @@ def check_path(
         softmax_term=max(terms, key=lambda term: math.inf if math.isnan(term) else abs(term - 1)),
         largest=seen.largest,
         held=seen.held,
-        allowed_values=(rounding * 2 * max(1.0, reference.largest_logit) + sums) / scale,
+        allowed_values=(rounding * reference.largest_logit + sums) / scale,
         allowed_gradients=rounding * (PRODUCTS + reference.largest_logit) + sums,
     )
 
