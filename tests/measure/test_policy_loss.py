@@ -183,8 +183,10 @@ def test_each_side_has_a_bound_of_its_own():
     weights = token_weights(MASK, "token-mean")
     high = policy_loss(ratios_of_both_sides(), OLD, ADVANTAGES, weights, clip_high=0.6)
     assert high.cut.tolist() == [[False, False, False], [False, True, False]]
+    assert high.loss.item() == pytest.approx(-(3.0 + 1.4 - 1.3 - 0.8 - 1.0) / 5, rel=1e-6)
     low = policy_loss(ratios_of_both_sides(), OLD, ADVANTAGES, weights, clip_low=0.5)
     assert low.cut.tolist() == [[True, False, False], [False, False, False]]
+    assert low.loss.item() == pytest.approx(-(2.4 + 1.4 - 1.3 - 0.6 - 1.0) / 5, rel=1e-6)
 
 
 def test_what_bears_no_loss_has_no_effect_even_if_it_is_no_number():
