@@ -22,7 +22,6 @@ WORKLOAD_VERSION = "1"
         "t_to_target": "s",
         "tokens_to_target": {"unit": "token", "exact": True},
         "steps_to_target": {"unit": "step", "exact": True},
-        "reached": {"unit": "1", "exact": True},
     },
     preload=["torch", "torch._dynamo", "transformers.models.qwen3.modeling_qwen3"],
 )
@@ -66,9 +65,10 @@ def time_to_target(
 
     Where the target is not reached, those three have no value: they are censored at what all steps took. That
     makes the repeat invalid, so a median of them is decided only where it is the same wherever they would
-    have been, and a mean not at all. ``reached`` is then 0, and in a repeat that is invalid: with and without
-    those, the verdict must agree. Whether ``steps`` of training are enough is therefore predicted of
-    ``evaluation`` with as many ``steps``, each of whose repeats counts.
+    have been, and a mean not at all. What is censored refutes nothing: give ``steps`` that go well beyond
+    what would. Whether the target is reached is no metric (the diagnostic ``reached`` says it), since every
+    valid repeat has reached it; it is predicted of ``evaluation`` with as many ``steps``, as the proportion
+    of ``accuracy >= 0.9``, to which each repeat counts.
 
     All evaluations are kept with the repeat (``curve``, in columns), with the tokens and the seconds until
     each: quality against either can be drawn from them.
