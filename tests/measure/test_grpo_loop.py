@@ -141,6 +141,12 @@ def test_several_updates_are_held_against_the_policy_that_sampled():
     assert [each["version"] for each in loop.progress.measured[0].notes["updates"]] == list(range(6))
 
 
+@pytest.mark.parametrize("fields", [{"temperature": 0.5}, {"turns": 2, "tool_tokens": 3, "micro_batch": 3}])
+def test_what_samples_and_what_trains_agree_on_every_token(fields):
+    found = only(train(1, **fields).progress.measured[0])
+    assert found["mismatch_largest"] < 1e-5
+
+
 def test_rollouts_in_bfloat16_are_apart_from_a_float32_pass_and_follow_the_weights():
     same, other = train(1), train(2, rollout_dtype="bfloat16")
     found = only(other.progress.measured[0])

@@ -127,9 +127,11 @@ def grpo_step(
     share of tokens whose gradient the clip took, ``ratio_largest`` the largest ratio. Where the path to
     log-probabilities is not what ``log_probs`` says, or is wrong, the repeat is invalid and nothing is timed.
 
-    Every metric has one sample per step, ``t_sample`` one per draw. With ``steps`` above 1 the whole state is
-    kept after every ``checkpoint_every``, never if 0, and every reward once it is paid. A lost attempt is
-    gone on from, bit for bit, on the same device and with as many threads; writing is in no stage's time.
+    Every metric has one sample per step, ``t_sample`` one per draw. ``policy_version`` counts the updates up
+    to the end of the step. With ``steps`` above 1 the whole state is kept after every ``checkpoint_every``,
+    never if 0, and every reward once it is paid. A lost attempt is gone on from, bit for bit, on the same
+    device and with as many threads; no stage waits for the disk.
+
     The diagnostic ``attempts_began_after`` tells how many steps were done when each attempt began: what a
     kill cut short within a stage was done again, and only the last try of that is timed.
 

@@ -6,6 +6,7 @@ A trajectory never changes after it was sampled: who graded it, or trains on it,
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -54,8 +55,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """SHA-256 over ids and kinds, in hex: what a reward is for."""
-        numbers = b"".join(each.to_bytes(8, "little", signed=True) for each in self.ids)
-        return hashlib.sha256(len(self.ids).to_bytes(8, "little") + numbers + self.kinds).hexdigest()
+        numbers = struct.pack(f"<q{len(self.ids)}q", len(self.ids), *self.ids)
+        return hashlib.sha256(numbers + self.kinds).hexdigest()
 
     def tokens(self, kind: Kind) -> list[int]:
         """Return the ids of one kind, in order."""
