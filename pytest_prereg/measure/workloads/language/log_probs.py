@@ -89,20 +89,22 @@ class _SelectiveLogProbs(torch.autograd.Function):  # type: ignore[misc]
         for_states, for_head = ctx.needs_input_grad[:2]
         tiles = _Tiles(states, head, chosen, ctx.temperature)
         # Softmax is weights / total; rows are divided where they are short, which is outside of the tiles.
-        scale = (upstream / (-ctx.temperature * total)).to(tiles.wide)[:, None]
+        slope = (upstream / ctx.temperature).to(tiles.wide)[:, None]
+        scale = (slope / -total[:, None]).to(tiles.wide)
         scaled = (states * scale).to(tiles.narrow) if for_head else None
         states_gradient = torch.zeros_like(states, dtype=tiles.wide) if for_states else None
         head_gradient = head.new_empty(head.shape) if for_head else None
         for tile, rows, columns in tiles:
             weights = tiles.logits(tile).sub_(largest[:, None]).exp_()
-            weights[rows, columns] -= total[rows].to(tiles.wide)
-            weights = weights.to(tiles.narrow)
             if states_gradient is not None:
-                _add_product(states_gradient, weights, tiles.head(tile))
+                _add_product(states_gradient, weights.to(tiles.narrow), tiles.head(tile))
             if head_gradient is not None:
-                _put_product(head_gradient[tile], weights.T, scaled)
+                weights[rows, columns] -= total[rows].to(tiles.wide)
+                _put_product(head_gradient[tile], weights.to(tiles.narrow).T, scaled)
         if states_gradient is not None:
-            states_gradient = states_gradient.mul_(scale).to(states.dtype)
+            # The chosen tokens' rows come last: what is added to such large ones is rounded to their digits.
+            states_gradient.mul_(scale).addcmul_(head[chosen].to(tiles.wide), slope)
+            states_gradient = states_gradient.to(states.dtype)
         return states_gradient, head_gradient, None, None
 
 
