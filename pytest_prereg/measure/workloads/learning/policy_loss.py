@@ -229,7 +229,7 @@ def policy_loss(
     return PolicyLoss(
         loss=-(kept * weights.values).sum(),
         ratios=ratios.detach(),
-        cut=(too_low | too_high) & bear_loss,
+        cut=too_low | too_high,  # where no loss is borne the ratio is 1
         bear_loss=bear_loss,
     )
 
