@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.registry.model import Experiment, Study
 
-STUDIES = settings().max_examples * 3 // 5
+STUDIES = settings().max_examples // 4
 TRIED = 2
 """Repeats that are excluded of each study, one at a time."""
 SOLO = [

@@ -76,7 +76,8 @@ def test_their_seeds_are_none_of_any_repeat_that_counts(warm):
     warm.run(executor)
     seeds = [job.seed for job in executor.jobs]
 
-    assert set(seeds[:4]).isdisjoint(repeat_seed(warm.header().seed, block) for block in range(1, 10_000))
+    registered = warm.header().seed
+    assert set(seeds[:4]).isdisjoint(repeat_seed(registered, block) for block in range(1, 10_000))
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
 
 
