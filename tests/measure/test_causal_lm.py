@@ -135,6 +135,16 @@ def test_a_changed_byte_of_a_model_changes_its_origin(file, tmp_path):
     assert digest(folder) != before
 
 
+def test_weights_that_change_places_change_the_origin(tmp_path):
+    from pytest_prereg.measure.workloads.language.pretrained import digest
+
+    for folder, contents in (("one", "ab"), ("two", "ba")):
+        (tmp_path / folder).mkdir()
+        for number, content in enumerate(contents):
+            (tmp_path / folder / f"model-{number}.safetensors").write_text(content)
+    assert digest(tmp_path / "one") != digest(tmp_path / "two")
+
+
 def test_a_model_of_the_hub_is_named_by_its_commit(tmp_path):
     commit = "0123456789abcdef0123456789abcdef01234567"
     cached = tmp_path / "hub" / "models--owner--small"

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from pytest_prereg.measure.workloads.language.causal_lm import TOY, ModelError, load  # noqa: E402
-from pytest_prereg.measure.workloads.language.completions import Kind, Sampling, Stop  # noqa: E402
+from pytest_prereg.measure.workloads.language.completions import Completions, Kind, Sampling, Stop, Turn  # noqa: E402
 from pytest_prereg.measure.workloads.language.decoding import generate  # noqa: E402
 from pytest_prereg.measure.workloads.language.drawing import draw  # noqa: E402
 from pytest_prereg.measure.workloads.language.naive_log_probs import naive_log_probs  # noqa: E402
@@ -160,6 +160,14 @@ def test_greedy_log_probs_are_those_at_temperature_one():
     logits = torch.randn(5, 30, generator=seeded())
     ids, log_probs = draw(logits, GREEDY, seeded())
     torch.testing.assert_close(log_probs, logits.log_softmax(1).gather(1, ids[:, None])[:, 0])
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling()])
+def test_logits_of_half_precision_are_normalised_in_full(sampling):
+    logits = torch.randn(50, 300, generator=seeded()).bfloat16()
+    ids, log_probs = draw(logits, sampling, seeded())
+    expected = logits.double().log_softmax(1).gather(1, ids[:, None])[:, 0]
+    torch.testing.assert_close(log_probs.double(), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(), Sampling(top_k=2)])
@@ -340,6 +348,21 @@ def test_times_are_told_apart_by_turn_and_cover_every_position(model):
     assert len(found.times_to_next()) == positions - 2
     assert min(found.times_to_first() + found.times_to_next()) > 0
     assert found.turns[1].began >= found.token_times[found.turns[0].positions - 1]
+
+
+def test_what_a_tool_took_is_in_no_time_of_a_token():
+    nothing = torch.zeros(1, 0)
+    turns = (Turn(began=0.0, positions=2), Turn(began=7.0, positions=3))
+    found = Completions(
+        ids=nothing,
+        kinds=nothing,
+        log_probs=nothing,
+        stops=(),
+        token_times=(3.0, 4.0, 9.0, 9.5, 10.0),
+        turns=turns,
+    )
+    assert found.times_to_first() == [3, 2]
+    assert found.times_to_next() == [1, 0.5, 0.5]
 
 
 def test_each_draw_is_surrounded_and_nothing_else(model):

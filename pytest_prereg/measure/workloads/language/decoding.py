@@ -237,7 +237,6 @@ class _Course:
             self._stops[row] = Stop.TRUNCATED
         else:
             self._lengths[row] += count
-            self._ended[row] = False
         return self._stops[row] is None
 
     def _append(self, ids: torch.Tensor, log_probs: torch.Tensor) -> None:
