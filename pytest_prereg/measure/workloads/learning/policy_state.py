@@ -94,4 +94,4 @@ def _copied(model: CausalLM, dtype: torch.dtype) -> CausalLM:
     network = copy.deepcopy(model.network).requires_grad_(requires_grad=False)
     for parameter in network.parameters():
         parameter.data = parameter.data.to(dtype)
-    return replace(model, network=network, decoder=network.get_decoder())
+    return replace(model, network=network, decoder=network.base_model)
