@@ -63,7 +63,7 @@ class CausalLM:
     @property
     def on_cuda(self) -> bool:
         """Whether they are on a CUDA device."""
-        return self.device.type == "cuda"
+        return bool(self.device.type == "cuda")
 
     @property
     def vocabulary(self) -> int:
