@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ pytestmark = pytest.mark.torch
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+safetensors = pytest.importorskip("safetensors.torch")
 
 from pytest_prereg.measure.workloads.language import causal_lm  # noqa: E402
 from pytest_prereg.measure.workloads.language.causal_lm import TOY, ModelError, load  # noqa: E402
@@ -26,10 +28,28 @@ CONFIGS = {
 }
 
 
+FORMAT = {"format": "pt"}
+
+
 def saved(config, folder):
     torch.manual_seed(1)
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     return str(folder)
+
+
+def place(file):
+    file.parent.mkdir(exist_ok=True)
+    return file
+
+
+def name_weights(folder, file, by, weights):
+    """Let an index or the configuration say that weights are in a file."""
+    if by == "index":
+        index = {"metadata": {}, "weight_map": dict.fromkeys(weights, file)}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    else:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "transformers_weights": file}))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -115,7 +135,8 @@ def test_rotary_frequencies_are_not_rounded_with_the_weights(tmp_path):
 def test_the_origin_of_a_folder_is_a_digest_of_its_weights_and_no_path(tmp_path):
     folder = saved(CONFIGS["qwen3"](), tmp_path / "one")
     copy = shutil.copytree(folder, tmp_path / "two")
-    (copy / "README.md").write_text("Unlike the other")
+    (copy / ".cache").mkdir()
+    (copy / ".cache" / "downloaded").write_text("Unlike the other")
     origin = load(folder).origin
     assert load(str(copy)).origin == origin
     assert origin.startswith("sha256 ")
@@ -133,6 +154,50 @@ def test_a_changed_byte_of_a_model_changes_its_origin(file, tmp_path):
     content[-1] ^= 1
     (folder / file).write_bytes(content)
     assert digest(folder) != before
+
+
+@pytest.mark.parametrize("named", ["weights.safetensors", "sub/model.safetensors"])
+@pytest.mark.parametrize("by", ["index", "config"])
+def test_weights_of_any_name_change_the_origin(named, by, tmp_path):
+    folder = tmp_path / "model"
+    saved(CONFIGS["qwen3"](), folder)
+    moved = (folder / "model.safetensors").rename(place(folder / named))
+    name_weights(folder, named, by, safetensors.load_file(moved))
+    before = load(str(folder))
+    safetensors.save_file(
+        {name: 2 * each for name, each in safetensors.load_file(moved).items()}, moved, FORMAT
+    )
+    after = load(str(folder))
+    assert not torch.equal(before.head, after.head)
+    assert before.origin != after.origin
+
+
+@pytest.mark.parametrize("named", ["../weights.safetensors", "/weights.safetensors", ".hidden/weights"])
+@pytest.mark.parametrize("by", ["index", "config"])
+def test_weights_that_no_digest_is_of_are_refused(named, by, tmp_path):
+    folder = tmp_path / "model"
+    saved(CONFIGS["qwen3"](), folder)
+    name_weights(folder, named, by, ["model.norm.weight"])
+    assert f'has weights in "{named}": name a file in its folder' in refused(folder)
+
+
+def test_an_adapter_is_refused_since_its_model_is_elsewhere(tmp_path):
+    folder = tmp_path / "model"
+    saved(CONFIGS["qwen3"](), folder)
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere"}')
+    assert "has an adapter, whose model may be anywhere: give the two merged" in refused(folder)
+
+
+def test_a_folder_that_is_linked_to_is_digested_and_a_circle_of_links_ends(tmp_path):
+    from pytest_prereg.measure.workloads.language.pretrained import digest
+
+    for folder in ("model", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "model" / "linked").symlink_to(tmp_path / "other")
+    (tmp_path / "other" / "back").symlink_to(tmp_path / "model")
+    before = digest(tmp_path / "model")
+    (tmp_path / "other" / "weights").write_text("1")
+    assert digest(tmp_path / "model") != before
 
 
 def test_weights_that_change_places_change_the_origin(tmp_path):

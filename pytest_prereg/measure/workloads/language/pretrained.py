@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from huggingface_hub import errors
@@ -23,15 +25,7 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 CONFIG = "config.json"
-_IDENTIFYING = (
-    CONFIG,
-    "generation_config.json",  # says which tokens end a completion
-    "adapter_config.json",
-    "model*.safetensors",
-    "pytorch_model*.bin",
-    "adapter_model*",
-    "*.index.json",
-)
+ADAPTER = "adapter_config.json"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -55,10 +49,7 @@ def pretrained(name: str) -> tuple[PreTrainedModel, str]:
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        if not (folder / CONFIG).is_file():
-            raise ModelError(
-                f"model = {quoted(name)}: the folder has no {CONFIG}; give one that save_pretrained wrote"
-            )
+        _check_folder(name, folder)
         return _load(name, str(folder), None), f"sha256 {digest(folder)}"
     where, _, revision = name.partition("@")
     commit = _commit(name, where, revision or None)
@@ -66,13 +57,61 @@ def pretrained(name: str) -> tuple[PreTrainedModel, str]:
 
 
 def digest(folder: Path) -> str:
-    """Return the SHA-256 over names and bytes of a model's configuration and weight files."""
-    files = sorted({file for pattern in _IDENTIFYING for file in folder.glob(pattern) if file.is_file()})
+    """Return the SHA-256 over names and bytes of a folder's files, those in its folders included.
+
+    It is of all of them, since an index or a configuration may name any for weights; all but what is hidden,
+    such as where a download notes its time, which none may name. It takes a second or two per GiB.
+    """
     found = hashlib.sha256()
-    for file in files:
+    for file in sorted(_files(folder)):
         with file.open("rb") as content:
-            found.update(f"{file.name}\0{hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
+            inside = hashlib.file_digest(content, "sha256").hexdigest()
+        found.update(os.fsencode(file.relative_to(folder).as_posix()) + f"\0{inside}\n".encode())
     return found.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the regular files that are not hidden; of a folder that a link leads to again, those once."""
+    seen = set()
+    for where, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(where)
+        folders[:] = [] if real in seen else sorted(name for name in folders if not name.startswith("."))
+        files = [] if real in seen else names
+        seen.add(real)
+        yield from (
+            file for name in files if not name.startswith(".") and (file := Path(where, name)).is_file()
+        )
+
+
+def _check_folder(name: str, folder: Path) -> None:
+    """Refuse what would be loaded from elsewhere than the files that make up the digest."""
+    if not (folder / CONFIG).is_file():
+        raise ModelError(
+            f"model = {quoted(name)}: the folder has no {CONFIG}; give one that save_pretrained wrote"
+        )
+    if (folder / ADAPTER).is_file():
+        raise ModelError(
+            f"model = {quoted(name)} has an adapter, whose model may be anywhere: give the two merged"
+        )
+    for file in _named(name, folder):
+        if any(part == ".." or part.startswith((".", "/")) for part in PurePath(file).parts):
+            raise ModelError(
+                f"model = {quoted(name)} has weights in {quoted(file)}: name a file in its folder, not hidden"
+            )
+
+
+def _named(name: str, folder: Path) -> Iterator[str]:
+    """Yield what a folder's configuration and indices say that weights are in."""
+    for file in (folder / CONFIG, *folder.rglob("*.index*.json")):
+        content = _told(name, partial(_json, file))
+        if isinstance(content, dict):
+            by_weight = content.get("weight_map")
+            yield from map(str, by_weight.values() if isinstance(by_weight, dict) else ())
+            yield str(content.get("transformers_weights", ""))
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_bytes())
 
 
 def _commit(name: str, where: str, revision: str | None) -> str:
