@@ -100,6 +100,19 @@ def test_a_reward_is_a_finite_number(reward):
         Grade(reward=reward)
 
 
+@pytest.mark.parametrize("reward", [True, 1, torch.tensor(1)])
+def test_whatever_number_a_reward_is_it_is_kept_as_what_is_read_back(reward):
+    written = msgspec.msgpack.encode(Grade(reward=reward))
+    assert written == msgspec.msgpack.encode(msgspec.msgpack.decode(written, type=Grade))
+    assert type(Grade(reward=reward).reward) is float
+
+
+@pytest.mark.parametrize("reward", ["1", None])
+def test_what_is_no_number_is_no_reward(reward):
+    with pytest.raises(TypeError, match="a reward is a number, and not"):
+        Grade(reward=reward)
+
+
 def test_what_timed_out_is_worth_nothing():
     with pytest.raises(ValueError, match="give 0"):
         Grade(reward=0.5, ending=Ending.TIMED_OUT)
@@ -154,6 +167,65 @@ def test_a_fault_that_stays_is_no_reward_of_0_and_the_others_are_settled():
         run(trajectories, Grades(faults={"0/0/2": 9}), attempts=2, ledger=ledger)
     assert [ledger.is_settled(each) for each in trajectories] == [True, True, False, True]
     assert len(ledger.faults) == 2
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("gone"), TimeoutError(), OSError(24, "too many")])
+def test_an_error_of_the_system_is_a_fault_and_no_verdict(error):
+    class Cut(Grades):
+        def grade(self, each):
+            super().grade(each)
+            raise error
+
+    grades, ledger = Cut(), opened(several(1))
+    with pytest.raises(RewardUnavailableError, match=r"after 3 attempts: .*(gone|TimeoutError|too many)"):
+        run(several(1), grades, attempts=3, ledger=ledger)
+    assert len(grades.asked) == len(ledger.faults) == 3
+
+
+def test_the_fault_that_is_told_of_a_trajectory_is_its_own():
+    delays = [0.0, 0.02]
+    grades = Grades(faults={"0/0/0": 1, "0/0/1": 1}, delay=lambda each: delays[each.ids[-1]])
+    with pytest.raises(RewardUnavailableError, match=r"0/0/0 has no reward .* about 0/0/0; .* about 0/0/1"):
+        run(several(2), grades)
+
+
+@pytest.mark.parametrize("given", [None, 1.0])
+def test_a_grader_returns_grades(given):
+    class Bare(Grades):
+        def grade(self, each):
+            super().grade(each)
+            return given
+
+    with pytest.raises(TypeError, match=f"returned {given} for trajectory 0/0/0: return a Grade"):
+        run(several(1), Bare())
+
+
+def test_what_is_cut_short_by_an_error_elsewhere_is_not_tried_again():
+    begun = threading.Event()
+
+    class Hangs(Grades):
+        def grade(self, each):
+            super().grade(each)
+            begun.set()
+            self.cleared.wait(5)
+            raise ConnectionAbortedError
+
+        cleared = threading.Event()
+
+        def clear(self):
+            self.cleared.set()
+
+    grades = Hangs()
+
+    def fails_meanwhile():
+        with RewardStage(grades, opened(several(1)), workers=1, attempts=9) as stage:
+            stage.start(several(1))
+            begun.wait(5)
+            raise RuntimeError("elsewhere")
+
+    with pytest.raises(RuntimeError, match="elsewhere"):
+        fails_meanwhile()
+    assert grades.asked == ["0/0/0"]
 
 
 def test_an_error_of_the_grader_is_no_fault_of_the_infrastructure():

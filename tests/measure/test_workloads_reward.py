@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from pytest_prereg.measure.workloads.reward import Outcome, marked_processes, new_mark, run_programs
+from pytest_prereg.measure.workloads.reward import (
+    Outcome,
+    ProgramLostError,
+    marked_processes,
+    new_mark,
+    run_programs,
+)
 
 SPIN = "while True: pass"
 ESCAPED_CHILD = """\
@@ -53,11 +62,58 @@ def test_outcomes_come_in_the_programs_order_whatever_ends_first():
 
 @pytest.mark.parametrize(
     "program",
-    ["def (", "import os; os.kill(os.getpid(), 11)", "import os; os._exit(1)", "1 / 0"],
-    ids=["syntax-error", "segmentation-fault", "exit", "exception"],
+    [
+        "def (",
+        "import os; os.kill(os.getpid(), 11)",
+        "import os; os.abort()",
+        "import os; os._exit(1)",
+        "1 / 0",
+        "sys.exit(0)",
+    ],
+    ids=["syntax-error", "segmentation-fault", "abort", "exit", "exception", "name-that-was-not-imported"],
 )
 def test_a_program_that_ends_badly_has_failed_not_timed_out(program):
     assert outcomes(program) == [Outcome.FAILED]
+
+
+def end_it(mark: str, number: int) -> None:
+    """End the only program of a batch once it is there, as the kernel does when memory is short."""
+    end = time.monotonic() + 10
+    while not (found := marked_processes(mark)):
+        assert time.monotonic() < end
+    os.kill(found[0], number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_something_else_ended_has_no_outcome(number):
+    mark = new_mark()
+    other = threading.Thread(target=end_it, args=(mark, number))
+    other.start()
+    with pytest.raises(ProgramLostError, match=f"signal {int(number)}|ended before the program began"):
+        run_programs([SPIN], deadline=10, parallel=1, mark=mark)
+    other.join()
+
+
+def test_a_program_that_used_up_its_processor_time_has_timed_out():
+    itself = "import os, signal; os.kill(os.getpid(), signal.SIGXCPU)"
+    assert outcomes(itself) == [Outcome.TIMED_OUT]
+
+
+def test_the_kernel_ends_a_program_whose_own_keeper_was_killed():
+    limited = "import resource\nwhile resource.getrlimit(resource.RLIMIT_CPU) != (4, 5): pass"
+    assert outcomes(limited, deadline=2.5) == [Outcome.PASSED]
+
+
+@pytest.mark.parametrize("interpreter", ["/bin/false", "/nonexistent/python"])
+def test_an_interpreter_that_does_not_start_is_no_failure_of_the_program(monkeypatch, interpreter):
+    monkeypatch.setattr(sys, "executable", interpreter)
+    with pytest.raises(OSError, match=r"ended before the program began, with status 1|No such file"):
+        outcomes("pass")
+
+
+@pytest.mark.parametrize("deadline", [3e6, 1e308])
+def test_a_deadline_may_be_as_far_away_as_one_likes(deadline):
+    assert outcomes("pass", deadline=deadline) == [Outcome.PASSED]
 
 
 def test_a_program_that_never_ends_is_cut_off_at_its_deadline():

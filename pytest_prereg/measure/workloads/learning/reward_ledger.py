@@ -44,6 +44,10 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending = Ending.GRADED
 
     def __post_init__(self) -> None:
+        # One and the same type, or what is read back from a journal would not be what was written.
+        if not hasattr(type(self.reward), "__float__"):
+            raise TypeError(f"a reward is a number, and not {self.reward!r}")
+        msgspec.structs.force_setattr(self, "reward", float(self.reward))
         if not math.isfinite(self.reward):
             raise ValueError(
                 f"a reward of {self.reward} is none; where there is no verdict, raise RewardUnavailableError"

@@ -36,6 +36,7 @@ class Grader(Protocol):
 
         Raises:
             RewardUnavailableError: There is no verdict, for no reason of the trajectory's own.
+            OSError: As well: no answer came, no process could be started, something else ended it.
         """
 
     def clear(self) -> None:
@@ -89,16 +90,27 @@ class RewardStage:
         self._clerk = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         """Settles and writes down, so that a worker goes on to the next one at once."""
         self._graded: list[Future[Future[None]]] = []
+        self._written: list[Future[object]] = []
+        self._is_over = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # After an exception some may still be graded: they are cut short, not waited for.
+        # After an exception some may still be graded: they are cut short, not waited for or tried again.
+        self._is_over = True
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._grader.clear()
         self._workers.shutdown()
         self._clerk.shutdown()
+
+    def write(self, write: Callable[[], object]) -> None:
+        """Have something written down before whatever is settled later, and return at once.
+
+        The accelerator doesn't wait for the disk while rewards are given, which would shorten the wait for
+        them by whatever the disk takes.
+        """
+        self._written.append(self._clerk.submit(write))
 
     def start(self, trajectories: Sequence[Trajectory]) -> None:
         """Begin to grade those that aren't settled, and return at once."""
@@ -116,8 +128,10 @@ class RewardStage:
 
         Raises:
             RewardUnavailableError: No attempt had a verdict on some; the others are settled.
-            Exception: What else a grader raised.
+            Exception: What else a grader raised, or writing down.
         """
+        for written in self._written:
+            written.result()
         faults: list[RewardUnavailableError] = []
         for each in self._graded:
             try:
@@ -128,20 +142,19 @@ class RewardStage:
             raise RewardUnavailableError("; ".join(map(str, faults)))
 
     def _grade(self, trajectory: Trajectory) -> Future[None]:
-        began = perf_counter()
+        began, reason = perf_counter(), ""
         for attempt in range(1, self._attempts + 1):
             tried = perf_counter()
             try:
-                grade = self._grader.grade(trajectory)
-            except RewardUnavailableError as error:
+                grade = self._graded_once(trajectory)
+            except (RewardUnavailableError, OSError) as error:
+                reason = str(error) or type(error).__name__
+                seconds = perf_counter() - tried
                 self._ledger.note(
-                    Fault(
-                        trajectory=trajectory.id,
-                        attempt=attempt,
-                        seconds=perf_counter() - tried,
-                        reason=str(error),
-                    )
+                    Fault(trajectory=trajectory.id, attempt=attempt, seconds=seconds, reason=reason)
                 )
+                if self._is_over:
+                    break
                 continue
             receipt = Receipt(
                 trajectory=trajectory.id,
@@ -153,9 +166,14 @@ class RewardStage:
             )
             return self._clerk.submit(self._settle, receipt)
         raise RewardUnavailableError(
-            f"trajectory {trajectory.id} has no reward after {self._attempts} attempts: "
-            f"{self._ledger.faults[-1].reason}"
+            f"trajectory {trajectory.id} has no reward after {self._attempts} attempts: {reason}"
         )
+
+    def _graded_once(self, trajectory: Trajectory) -> Grade:
+        grade = self._grader.grade(trajectory)
+        if not isinstance(grade, Grade):
+            raise TypeError(f"the grader returned {grade!r} for trajectory {trajectory.id}: return a Grade")
+        return grade
 
     def _settle(self, receipt: Receipt) -> None:
         if self._ledger.settle(receipt):
