@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.audit.assessing import found_of
 from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
+from pytest_prereg.audit.standing import standing
 from pytest_prereg.audit.withdrawing import last_judged
 from pytest_prereg.audit.withdrawn import files_of, repeats_in
-from pytest_prereg.errors import PreregError, Problem, StudyError
+from pytest_prereg.errors import JudgeError, PreregError, Problem, StudyError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.registry.digest import registration_digest
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.standing import Assessment
     from pytest_prereg.registry.lock import Lock, LockEntry
-    from pytest_prereg.registry.model import Study
+    from pytest_prereg.registry.model import Prediction, Study
 
 
 class Amended(msgspec.Struct, kw_only=True, frozen=True):
@@ -134,9 +136,22 @@ def _judged(study: Study, name: str) -> Verdict | str:
         assessment = state.assess(study.predictions[name])
         if assessment.judgement is None:
             assessment = last_judged(state, assessment)
+    except JudgeError as error:
+        return _refuted_at_first(state, study.predictions[name]) or error.problems[0].message
     except PreregError as error:
         return error.problems[0].message
     return _kept(assessment)
+
+
+def _refuted_at_first(state: StudyState, prediction: Prediction) -> Verdict | None:
+    """Return a refutation by the series that decide, where only what was measured later can't be judged."""
+    try:
+        judgement = found_of(state, prediction).judgement
+    except PreregError:
+        return None
+    is_refuted = judgement is not None and judgement.verdict is Verdict.REFUTED
+    counts = standing(state.orders[prediction.id], prediction) != "exploratory"
+    return Verdict.REFUTED if is_refuted and counts else None
 
 
 def _kept(assessment: Assessment) -> Verdict | str:

@@ -29,8 +29,9 @@ from pytest_prereg.audit.provenance import are_undeclared
 from pytest_prereg.audit.recorded import Evidenced, check_recorded, unmeasured
 from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
+from pytest_prereg.audit.unjudgeable import is_unjudgeable
 from pytest_prereg.audit.withdrawn import agrees, remembered, unaltered, unjudged
-from pytest_prereg.errors import StudyError
+from pytest_prereg.errors import JudgeError, StudyError
 from pytest_prereg.evidence.cost import Account, series_account
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.judge.instruments import UNSTATED
@@ -59,10 +60,10 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
     """Return all that is known of a prediction; what it rests on was assessed before.
 
     Raises:
-        JudgeError: A recorded value is not a number that can be judged.
+        JudgeError: A recorded value is not a number that can be judged, and it is not withdrawn.
         StudyError: Units don't go together, or the subject of a guard is not there.
     """
-    found = found_of(state, prediction)
+    found = _found_or_withdrawn(state, prediction)
     terms, order, entry = state.terms(prediction), state.orders[prediction.id], state.entry(prediction)
     evidenced, earlier = _evidenced(found), _earlier(state, prediction, found)
     too_late = follows_decided(state, prediction)
@@ -93,10 +94,26 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         replications=() if kept else tuple(_replications(state, prediction, found)),
         subject=next((one.subject for one in found.used if one.subject is not None), None),
         earlier=_beside(earlier),
-        history=history(state, prediction) if is_guard(prediction) else (),
+        history=history(state, prediction) if is_guard(prediction) and not found.is_unjudgeable else (),
         final=found.final,
         account=_account(state, found.used),
     )
+
+
+def _found_or_withdrawn(state: StudyState, prediction: Prediction) -> Found:
+    """Return what was found; of what was withdrawn since nothing of it can be judged, why that is so.
+
+    Raises:
+        JudgeError: A recorded value is not a number that can be judged, and that alone makes no difference.
+    """
+    entry = state.entry(prediction)
+    try:
+        return found_of(state, prediction)
+    except JudgeError as error:
+        is_buried = entry is not None and entry.withdrawal is not None and entry.verdict is None
+        if not is_buried or not is_unjudgeable(state, prediction):
+            raise
+        return Found(pending=error.problems[0].message, is_unjudgeable=True)
 
 
 def _account(state: StudyState, used: Iterable[Series]) -> Account | None:

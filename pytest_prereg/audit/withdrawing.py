@@ -1,7 +1,7 @@
 """Withdrawing predictions: a tombstone each, with the verdict that the evidence gives at that moment.
 
 Nobody gets rid of a refutation like that: what can't be recorded yet, or can't be judged as the study is now,
-is not withdrawn.
+is not withdrawn. Only what never could be judged, and never will be, goes without a verdict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from pytest_prereg.audit.history.git_commands import is_ignored, newest, whole_h
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
-from pytest_prereg.errors import HistoryError, PreregError, Problem, StudyError, UsageError, one_line
+from pytest_prereg.audit.unjudgeable import is_unjudgeable
+from pytest_prereg.errors import (
+    HistoryError,
+    JudgeError,
+    PreregError,
+    Problem,
+    StudyError,
+    UsageError,
+    one_line,
+)
 from pytest_prereg.evidence.naming import shown, utc_now
 from pytest_prereg.evidence.series import evidence_digest
 from pytest_prereg.registry.lock import Withdrawal
@@ -163,6 +172,9 @@ def _obstacles(state: StudyState, name: str, entry: LockEntry) -> list[Problem]:
         return [*_unreadable(state, name, entry)]
     try:
         assessment = state.assess(prediction)
+    except JudgeError as error:
+        is_never = entry.verdict is None and is_unjudgeable(state, prediction)
+        return [*_incomplete(state, name)] if is_never else [*error.problems]
     except PreregError as error:
         return [*error.problems]
     if assessment.problems:
@@ -182,9 +194,24 @@ def _unreadable(state: StudyState, name: str, entry: LockEntry) -> Iterator[Prob
         message = f"{quoted(name)} {what}, and has evidence whose verdict nobody recorded"
         code = "PR203" if is_gone else "PR104"
         yield Problem(code=code, path=path, message=message, advice=advice)
-    elif state.broken or (isinstance(state.past, Past) and state.past.vanished):
+    elif _is_incomplete(state):
         message = f"{quoted(name)} {what}, and evidence of the study is gone or altered, perhaps its own"
         yield Problem(code="PR207", path=path, message=message, advice=f"Bring that back. {advice}")
+
+
+def _is_incomplete(state: StudyState) -> bool:
+    """Whether evidence of the study, perhaps a prediction's own, is not as it was."""
+    return bool(state.broken or (isinstance(state.past, Past) and state.past.vanished))
+
+
+def _incomplete(state: StudyState, name: str) -> Iterator[Problem]:
+    """Evidence that is not as it was, of what can't be judged as it is: it may have been possible before."""
+    if _is_incomplete(state):
+        message = (
+            f"{quoted(name)} can't be judged, and evidence of the study is gone or altered, perhaps its own"
+        )
+        advice = "Bring that back first: pytest-prereg audit says what, and where it was."
+        yield Problem(code="PR207", path=shown(state.study.path), message=message, advice=advice)
 
 
 def _unsettled(state: StudyState, assessment: Assessment) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from pytest_prereg.judge.locations import find_location
 from pytest_prereg.judge.percentiles import find_quantile
 from pytest_prereg.judge.proportions import find_proportion
 from pytest_prereg.judge.quotients import find_quotient
+from pytest_prereg.judge.valueless import unjudgeable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ def find(question: Question, readings: list[Reading]) -> Finding:
     except OverflowError as error:
         what = f'"{question.text}" of prediction "{question.prediction}"'
         message = f"{what} has values too large, or too close together, to judge"
-        raise JudgeError(Problem(code="PR140", message=message)) from error
+        raise unjudgeable(question.prediction, message) from error
 
 
 def _unmet(question: Question) -> str | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.judge.censoring import cut_off, untested_tail
 from pytest_prereg.judge.drift import drifting
 from pytest_prereg.judge.exclusions import NONE, alternatives, by_author, choices, disagreement
@@ -22,6 +21,7 @@ from pytest_prereg.judge.obstacles import against, failures, first_of, losses, o
 from pytest_prereg.judge.propagation import propagate
 from pytest_prereg.judge.resolution import few_values, too_few_values, widening
 from pytest_prereg.judge.samples import SET_ASIDE
+from pytest_prereg.judge.valueless import unjudgeable
 from pytest_prereg.registry.evaluation import evaluate
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _measured(case: Case, groups: Sequence[Group]) -> dict[str, Measured]:
             except OverflowError as error:
                 what = f'input "{name}" of prediction "{case.prediction.id}"'
                 message = f"{what} has values too large, or too close together, to judge"
-                raise JudgeError(Problem(code="PR140", message=message)) from error
+                raise unjudgeable(case.prediction.id, message) from error
             size = max(reading.grain for reading in readings)
             found[name] = Measured(questions[name], values, sample, size)
     return found

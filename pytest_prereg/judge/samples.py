@@ -12,6 +12,7 @@ from pytest_prereg.errors import JudgeError, Problem
 from pytest_prereg.evidence.model import Outcome, RecordedRepeat
 from pytest_prereg.judge.answers import answer_of_capped, answer_of_failed, opened
 from pytest_prereg.judge.resolution import grain
+from pytest_prereg.judge.valueless import unjudgeable
 from pytest_prereg.registry.quantities import evaluate
 
 if TYPE_CHECKING:
@@ -108,8 +109,14 @@ def _measured(question: Question, repeat: RecordedRepeat) -> Reading:
     except _UNEVALUABLE as error:
         what = f'"{question.text}" of prediction "{question.prediction}"'
         message = f"{what} has no value in repeat {repeat.id}: {error}"
-        advice = "An incorrect reading decides nothing; correct the experiment, and register a successor."
-        raise JudgeError(Problem(code="PR140", message=message, advice=advice)) from error
+        raise unjudgeable(question.prediction, message, _instead(question, repeat)) from error
+
+
+def _instead(question: Question, repeat: RecordedRepeat) -> str:
+    """What has a value where the quantity has none."""
+    is_vector = isinstance(repeat.values.get(question.text), list)
+    such = f", such as mean({question.text})" if is_vector else ""
+    return f"a quantity that is one number in each repeat{such}"
 
 
 def _set_aside(question: Question, repeat: RecordedRepeat, sample: Sample) -> None:

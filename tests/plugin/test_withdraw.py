@@ -351,6 +351,65 @@ class TestNoWayRoundARefutation:
         assert "1 refuted (1 withdrawn)" in again.stdout
 
 
+ZERO = (0.0, *FAST[1:])
+SHARE = claim("share", "one").replace('"t"', '"1 / t"').replace(' s"', ' s**-1"')
+
+
+def appended(project: Project, rows: Sequence[float]) -> None:
+    """Takes in ``one`` again: another series of it."""
+    project.write(
+        "again.csv", "repeat,metric,value,unit\n" + "".join(f"{k},t,{v},s\n" for k, v in enumerate(rows, 1))
+    )
+    project.done("import", "again.csv", "--experiment", "one")
+    project.commit("More evidence")
+
+
+class TestWhatCanNotBeJudged:
+    """A repeat has no value where one number is needed: no verdict will ever be built on it."""
+
+    def test_it_is_withdrawn_for_good_without_a_verdict(self, registered, judge):
+        project = registered(experiment("one"), SHARE, claim("time", "one"))
+        project.take("one", ZERO)
+        told = project.prereg("explain", "share")
+        assert "PR140" in told.output
+        assert "pytest-prereg withdraw share --reason" in told.output
+
+        said = project.done("withdraw", "share", *WHY)
+
+        project.commit("Withdraw")
+        assert "it has no verdict that counts, after 5 repeats" in said
+        assert entry(project, "share").verdict is None
+        result = judge(project)
+        result.stdout.fnmatch_lines(["*share*withdrawn after 5 repeats, never judged: badly worded"])
+        assert result.ret == 0
+        assert "PR140" not in project.prereg("audit").output
+
+    def test_a_refutation_is_not_lifted_by_a_later_series_that_can_not_be(self, registered):
+        project = registered(experiment("one"), SHARE)
+        project.take("one", (0.1, 0.11, 0.09, 0.1, 0.12))
+        appended(project, ZERO)
+
+        assert "PR140" in refused(project, "share", *WHY)
+        project.edit(TOML, '"< 2 s**-1"', '"< 1 s**-1"')
+        project.done("amend", "share", *WHY)
+        assert entry(project, "share").amendments[-1].verdict == "refuted"
+
+    def test_nor_by_another_member_of_a_conjunction(self, registered):
+        both = 'all = ["share", "time"]'
+        project = registered(experiment("one"), SHARE, claim("time", "one"), claim("both", "", both))
+        project.take("one", (0.0, *SLOW[1:]))
+
+        assert "PR140" in refused(project, "both", *WHY)
+
+    def test_evidence_that_is_altered_comes_back_first(self, registered):
+        project = registered(experiment("one"), SHARE)
+        project.take("one", ZERO)
+        (path,) = project.evidence("one")
+        path.write_text(path.read_text().replace("1.12", "1.13"))
+
+        assert "PR207" in refused(project, "share", *WHY)
+
+
 class TestNeverAgain:
     def test_nothing_is_measured_for_it_in_any_mode(self, at_stage, judge):
         project = at_stage("measurable")
