@@ -13,6 +13,8 @@ from grpo_runs import Data, Parity, digest, loop_of, policy, setting, train, wei
 
 from pytest_prereg.measure.workloads.language.completions import Kind  # noqa: E402
 from pytest_prereg.measure.workloads.language.scoring import response_log_probs  # noqa: E402
+from pytest_prereg.measure.workloads.learning import journal, updates  # noqa: E402
+from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: E402
 from pytest_prereg.measure.workloads.learning.reward_ledger import (  # noqa: E402
     Grade,
     RewardUnavailableError,
@@ -113,6 +115,28 @@ def test_with_overlap_the_first_group_is_rewarded_while_the_next_is_generated(ov
     assert begun.is_set()
 
 
+@pytest.mark.parametrize("overlap", [True, False])
+def test_no_reward_waits_for_the_disk_and_the_disk_hides_none(tmp_path, monkeypatch, overlap):
+    """Nothing reaches the disk before everything has been graded."""
+    graded = threading.Semaphore(0)
+
+    class Told(Parity):
+        def grade(self, each):
+            graded.release()
+            return super().grade(each)
+
+    loop = loop_of(setting(generate_at_once=1, overlap=overlap), grader=Told(), folder=tmp_path)
+    really = journal.os.fsync
+
+    def fsync(descriptor):
+        assert all(graded.acquire(timeout=2) for _ in range(8))
+        graded.release(8)
+        really(descriptor)
+
+    monkeypatch.setattr(journal.os, "fsync", fsync)
+    loop.step()
+
+
 def test_micro_batches_change_nothing_but_rounding():
     whole, cut = train(1), train(1, micro_batch=3)
     assert cut.progress.trajectories == whole.progress.trajectories
@@ -173,6 +197,8 @@ def test_what_teaches_nothing_is_kept_or_discarded_and_counted_either_way():
     )
     # How far the two sides are apart is known nevertheless, and what that took is counted.
     assert dropped["tokens_scored"] == dropped["tokens_generated"]
+    assert (kept["updates"], dropped["updates"]) == (1, 0)
+    assert not {"t_train", "clipped", "ratio_largest"} & set(dropping.progress.measured[0].samples)
 
 
 def test_one_group_of_two_is_dropped():
@@ -184,7 +210,26 @@ def test_one_group_of_two_is_dropped():
     found = only(train(1, grader=grader, zero_variance="drop").progress.measured[0])
     assert found["tokens"] == sum(each.count(Kind.RESPONSE) for each in grader.asked)
     assert found["tokens"] + found["tokens_discarded"] == found["tokens_generated"]
-    assert found["tokens_discarded"] > 0
+    assert found["tokens_scored"] == found["tokens_discarded"] > 0
+
+
+@pytest.mark.parametrize("fields", [{}, {"epochs": 2}])
+def test_dropping_hides_no_drift(fields):
+    class Half(Parity):
+        def grade(self, each):
+            return Grade(reward=1.0) if each.prompt == 0 else super().grade(each)
+
+    kept, dropped = (
+        only(
+            train(1, grader=Half(), zero_variance=how, rollout_dtype="bfloat16", **fields).progress.measured[
+                0
+            ]
+        )
+        for how in ("keep", "drop")
+    )
+    assert dropped["tokens"] < kept["tokens"]
+    for name in ("mismatch_mean", "mismatch_largest", "kl"):
+        assert dropped[name] == pytest.approx(kept[name], rel=1e-3)
 
 
 def test_completions_that_filled_the_context_may_be_dropped():
@@ -204,6 +249,24 @@ def test_tool_tokens_are_read_and_bear_no_loss():
     assert found["tokens"] == found["tokens_generated"] > 8 * 5
     again = train(1, turns=2, tool_tokens=3)
     assert digest(again) == digest(loop)
+
+
+def test_what_a_tool_says_hangs_on_its_own_conversation_alone():
+    """Not on how far others make it be padded, nor by what."""
+    grader = Parity()
+    loop = loop_of(setting(turns=2, tool_tokens=3), grader=grader)
+    model = loop._policy.model
+    object.__setattr__(model, "pad", 5)
+    object.__setattr__(model, "ends", tuple(range(32, 64)))
+    loop.step()
+    lengths = set()
+    for each in grader.asked:
+        first = each.kinds.index(Kind.TOOL)
+        shown = sum(token for token in each.ids[:first] if token != model.pad)
+        said = [((shown + 1) * 31 + place * 17) % 64 for place in range(3)]
+        assert each.tokens(Kind.TOOL) == said
+        lengths.add(first)
+    assert len(lengths) > 1
 
 
 def test_each_trajectory_names_its_step_prompt_and_policy():
@@ -242,12 +305,49 @@ def test_a_reward_that_cannot_be_had_ends_the_run_and_updates_nothing():
     )
 
 
-def test_warming_up_moves_nothing():
-    loop = loop_of(setting(mini_batches=2, turns=2, tool_tokens=1, rollout_dtype="bfloat16"))
-    before = digest(loop)
+def test_warming_up_makes_the_moments_and_moves_nothing():
+    fields = {"mini_batches": 2, "turns": 2, "tool_tokens": 1, "rollout_dtype": "bfloat16"}
+    loop = loop_of(setting(**fields))
     loop.warm_up()
-    assert digest(loop) == before
+    moments = loop._policy.optimiser.state
+    assert set(moments) == set(weights(loop))
+    assert not any(value.count_nonzero() for each in moments.values() for value in each.values())
     assert all(each.grad is None for each in weights(loop))
+    loop.step()
+    assert digest(loop) == digest(train(1, **fields))
+
+
+def test_warming_up_stays_within_the_context():
+    loop = loop_of(setting(new_tokens=50), context=6)
+    read = []
+    loop._policy.model.decoder.register_forward_pre_hook(
+        lambda _, __, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
+    loop.warm_up()
+    assert max(read) == 5
+
+
+def scored_by_a_fault(monkeypatch, **fault):
+    """Let the training side, and it alone, read or scale something else than what was sampled."""
+
+    def faulty(model, ids, kinds, *, temperature, path):
+        kinds = kinds.clone()
+        kinds[:, : fault.get("hidden", 0)] = Kind.PAD
+        return response_log_probs(
+            model, ids, kinds, temperature=fault.get("temperature", temperature), path=path
+        )
+
+    monkeypatch.setattr(updates, "response_log_probs", faulty)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("fault", [{"hidden": 2}, {"temperature": 0.5}])
+@pytest.mark.parametrize("fields", [{}, {"mini_batches": 2}])
+def test_the_same_weights_that_disagree_beyond_rounding_end_the_run(monkeypatch, dtype, fault, fields):
+    train(1, dtype=dtype, **fields)
+    scored_by_a_fault(monkeypatch, **fault)
+    with pytest.raises(MismatchError, match=r"the weights are the same, and .* the two sides don't read"):
+        train(1, dtype=dtype, **fields)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +363,8 @@ def test_warming_up_moves_nothing():
         ({"mini_batches": 9}, "mini_batches = 9, and prompts x group = 8 completions"),
         ({"turns": 2}, "turns = 2 with tool_tokens = 0: between turns a tool answers"),
         ({"tool_tokens": 2}, "turns = 1 with tool_tokens = 2"),
-        ({"group": 1, "zero_variance": "drop"}, "a group of one has no variance"),
+        ({"group": 1}, "group = 1: give a whole number of at least 2, since a completion is compared"),
+        ({"learning_rate": 0}, "learning_rate = 0: give a finite number above 0"),
         ({"clip_low": 1.5}, "clip_low = 1.5: give a number from 0 to 1"),
         ({"rollout_dtype": "int8"}, 'rollout_dtype = "int8": give'),
     ],

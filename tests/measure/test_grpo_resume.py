@@ -112,6 +112,13 @@ def test_what_a_lost_attempt_measured_is_recorded_once(tmp_path):
     assert [each.step for each in loop.progress.measured] == [0, 1, 2]
 
 
+def test_warming_up_again_leaves_the_moments_as_they_were(tmp_path):
+    before = digest(train(1, folder=tmp_path))
+    loop = loop_of(setting(), folder=tmp_path)
+    loop.warm_up()
+    assert digest(loop) == before
+
+
 def test_the_time_that_was_waited_before_a_kill_is_counted(tmp_path):
     class Slow(Dies):
         def grade(self, each):

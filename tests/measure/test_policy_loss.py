@@ -132,6 +132,15 @@ def test_a_mask_is_of_booleans_per_sequence_and_position(mask):
         token_weights(mask, "token-mean")
 
 
+def test_of_ratios_that_are_all_below_1_the_largest_is_below_1():
+    found = policy_loss(
+        by_ratios([0.5, 0.7, 9.0], [0.9, 0.6, 0.8]), OLD, ADVANTAGES, token_weights(MASK, "token-mean")
+    )
+    assert found.ratio_largest == pytest.approx(0.9)
+    none = token_weights(torch.zeros_like(MASK), "token-mean")
+    assert policy_loss(by_ratios([0.5] * 3, [0.5] * 3), OLD, ADVANTAGES, none).ratio_largest == 1
+
+
 # Loss
 #
 # ratio            1.5      0.7    (9)  |  1.3      0.6     1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -102,6 +103,26 @@ def test_a_program_that_used_up_its_processor_time_has_timed_out():
 def test_the_kernel_ends_a_program_whose_own_keeper_was_killed():
     limited = "import resource\nwhile resource.getrlimit(resource.RLIMIT_CPU) != (4, 5): pass"
     assert outcomes(limited, deadline=2.5) == [Outcome.PASSED]
+
+
+def test_a_program_that_spins_does_not_outlive_for_long_whoever_was_to_end_it(tmp_path):
+    mark, spins = new_mark(), str(tmp_path / "spins")
+    program = f"open({spins!r}, 'w')\n{SPIN}"
+    keeper = f"""\
+import os
+from {run_programs.__module__.rpartition(".")[0]} import reward
+def die(*_):
+    while not os.path.exists({spins!r}): pass
+    os.kill(os.getpid(), 9)
+reward._ends_within = die
+reward.run_programs([{program!r}], deadline=0, parallel=1, mark={mark!r})
+"""
+    assert subprocess.run([sys.executable, "-c", keeper], check=False).returncode == -9
+    assert marked_processes(mark)
+    give_up = time.monotonic() + 30
+    while marked_processes(mark):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("interpreter", ["/bin/false", "/nonexistent/python"])

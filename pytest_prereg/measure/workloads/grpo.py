@@ -60,6 +60,7 @@ _PEAK = "peak_memory"
         "mismatch_mean": "1",
         "mismatch_largest": "1",
         "kl": "1",
+        "updates": {"unit": "1", "exact": True},
         "clipped": "1",
         "ratio_largest": "1",
         "policy_version": {"unit": "1", "exact": True},
@@ -170,6 +171,7 @@ def grpo_step(
         attempts=attempts,
         checkpoint_every=checkpoint_every,
     )
+    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: PLC0415
 
     policy = _policy(setting, seed=repeat.seed)
@@ -183,7 +185,7 @@ def grpo_step(
     try:
         while loop.progress.step < steps:
             loop.step(repeat.instrument(memory).window(_PEAK))
-    except RewardUnavailableError as error:
+    except (RewardUnavailableError, MismatchError) as error:
         repeat.invalidate(str(error))
     _record(repeat, loop.progress.measured)
     _tell(repeat, loop)
@@ -197,6 +199,7 @@ def _policy(setting: GrpoSetting, *, seed: int) -> Policy:
 
     torch.manual_seed(seed % 2**63)  # nothing here draws from it, but a model's own code may
     model = load(setting.model, seed=seed, dtype=setting.dtype, device=setting.device)
+    setting.check_context(model.context)
     return Policy(model, seed=seed, learning_rate=setting.learning_rate, rollout_dtype=setting.rollout_dtype)
 
 
@@ -244,17 +247,18 @@ def _record_earlier(repeat: Repeat, memory: str, loop: GrpoLoop) -> None:
 
 def _record(repeat: Repeat, measured: Sequence[Measured]) -> None:
     clock = repeat._taken_by(WALL_CLOCK)  # noqa: SLF001
-    for name in measured[0].samples if measured else ():
-        samples = [value for each in measured for value in each.samples[name]]
-        if name != _PEAK:
-            taker = clock if name in _CLOCKED else repeat
-            taker.record(name, samples if len(samples) > 1 else samples[0])
+    for name in sorted({name for each in measured for name in each.samples} - {_PEAK}):
+        samples = [value for each in measured for value in each.samples.get(name, ())]
+        taker = clock if name in _CLOCKED else repeat
+        taker.record(name, samples if len(samples) > 1 else samples[0])
+    if measured and not any(each.notes["updates"] for each in measured):
+        repeat.invalidate("everything that was sampled was dropped, so no update was made, and none timed")
 
 
 def _tell(repeat: Repeat, loop: GrpoLoop) -> None:
     """Keep what explains the numbers and is not judged."""
     state = loop.ledger.state()
-    repeat.record("updates", [each.notes["updates"] for each in loop.progress.measured])
+    repeat.record("each_update", [each.notes["updates"] for each in loop.progress.measured])
     repeat.record("trajectories", loop.progress.trajectories)
     repeat.record("reward_faults", [msgspec.to_builtins(each) for each in state.faults])
     repeat.record("late_rewards", state.late)

@@ -113,6 +113,14 @@ class GrpoSetting:
         """How many prompts' groups are generated together."""
         return self.generate_at_once or self.prompts
 
+    def check_context(self, context: int) -> None:
+        """Raise ``ValueError`` if prompts fill a model's context."""
+        if self.prompt_tokens >= context:
+            raise ValueError(
+                f'prompt_tokens = {self.prompt_tokens}, and the context of "{self.model}" is {context}: '
+                f"give at most {context - 1}, so that a token can follow"
+            )
+
     def identity(self) -> dict[str, object]:
         """Return every parameter by name: what a run is told from another by."""
         return {each.name: getattr(self, each.name) for each in fields(self)}

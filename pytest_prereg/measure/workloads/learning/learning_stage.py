@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -15,7 +15,7 @@ from pytest_prereg.measure.workloads.language.scoring import response_log_probs
 from pytest_prereg.measure.workloads.learning.grpo_setting import DROP
 from pytest_prereg.measure.workloads.learning.policy_loss import group_advantages, mismatch, token_weights
 from pytest_prereg.measure.workloads.learning.rollouts import batch_of
-from pytest_prereg.measure.workloads.learning.updates import MiniBatch, adamw, old_log_probs, update
+from pytest_prereg.measure.workloads.learning.updates import MiniBatch, old_log_probs, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,21 +39,33 @@ class Learnt:
     zero_variance: tuple[bool, ...]
     """Per group."""
     updates: Sequence[Update]
+    """None where all was discarded."""
     scored: int
     """Tokens whose old log-probability came from a pass of its own."""
     mismatch: Mismatch
-    """Of the old log-probabilities from those of behaviour."""
+    """Of the old log-probabilities from those of behaviour, over all that was sampled."""
 
     @property
     def clipped(self) -> float:
-        """Share of the loss-bearing tokens of all updates whose gradient the clip took."""
+        """Share of the loss-bearing tokens of all updates, of which there is one, that the clip took."""
         tokens = sum(each.tokens for each in self.updates)
-        return sum(each.clipped * each.tokens for each in self.updates) / max(tokens, 1)
+        return sum(each.clipped * each.tokens for each in self.updates) / tokens
 
     @property
     def ratio_largest(self) -> float:
-        """Of all updates; 1 where there was none."""
-        return max((each.ratio_largest for each in self.updates), default=1.0)
+        """Of all updates, of which there is one."""
+        return max(each.ratio_largest for each in self.updates)
+
+
+class MismatchError(Exception):
+    """What samples and what trains are the same weights, and give other probabilities to the same tokens."""
+
+
+class _Scored(NamedTuple):
+    """Trajectories, and the log-probabilities of their response tokens (batch, positions)."""
+
+    batch: Batch
+    old: torch.Tensor
 
 
 class LearningStage:
@@ -78,47 +90,76 @@ class LearningStage:
         return found.problems(self._setting.log_probs)
 
     def warm_up(self) -> None:
-        """Do a pass forth and back at the shapes of a micro-batch, and update nothing of the policy."""
+        """Do a pass forth and back at the shapes of a micro-batch, and a step of AdamW that moves nothing."""
         setting, model = self._setting, self._policy.model
         rows = setting.micro_batch or math.ceil(setting.batch / setting.mini_batches)
         tools = setting.tool_tokens * (setting.turns - 1)
-        shape = (rows, setting.prompt_tokens + setting.new_tokens * setting.turns + tools)
+        longest = setting.prompt_tokens + setting.new_tokens * setting.turns + tools
+        shape = (rows, min(longest, model.context))
         ids = torch.zeros(shape, dtype=torch.int64, device=model.device)
         kinds = torch.full_like(ids, int(Kind.RESPONSE), dtype=torch.uint8)
         kinds[:, : setting.prompt_tokens] = Kind.PROMPT
         found = response_log_probs(model, ids, kinds, temperature=setting.temperature, path=self._path)
         found.sum().backward()
-        self._policy.optimiser.zero_grad(set_to_none=True)
-        spare = torch.nn.Parameter(torch.zeros(1, device=model.device))
-        spare.grad = torch.zeros_like(spare)
-        adamw([spare]).step()
+        self._policy.warm_up()
 
     def learn(
         self, trajectories: Sequence[Trajectory], rewards: Sequence[float], readings: Readings
     ) -> Learnt:
         """Update the policy; ``t_score`` and ``t_train`` go to the readings.
 
-        With one update per step the old log-probabilities are those of its own pass, and none are scored
-        apart. Where all is discarded there is no update, and they are scored nevertheless: how far the two
-        sides are apart is always known.
+        With one update per step the old log-probabilities are those of its own pass, and only those of what
+        is discarded are scored apart: how far the two sides are apart is known of all that was sampled.
+        Where nothing is left there is no update, and ``t_train`` has no sample.
+
+        Raises:
+            MismatchError: They are further apart than rounding explains, though the weights are the same.
         """
         advantages = group_advantages(torch.tensor(rewards, dtype=torch.float64), self._setting.group)
         rows = list(self._kept(trajectories, advantages))
         trained = [trajectories[row] for row in rows]
-        batch = self._batch(trained or trajectories)
-        apart = self._setting.updates > 1 or not trained
-        old = self._score(batch, readings) if apart else None
-        with readings.timer("t_train"):
-            gains = advantages.values[rows].to(batch.ids.device)
-            updates = list(self._updates(batch, old, gains)) if trained else []
-        responses = batch.kinds == Kind.RESPONSE
+        discarded = [trajectories[row] for row in sorted({*range(len(trajectories))} - {*rows})]
+        scored = [self._scored(discarded, readings)] if discarded else []
+        updates: list[Update] = []
+        if trained:
+            gains = advantages.values[rows].to(self._policy.model.device)
+            updates, of_trained = self._updated(trained, gains, readings)
+            scored.append(of_trained)
+        apart = trajectories if self._setting.updates > 1 else discarded
         return Learnt(
             trained=trained,
             zero_variance=advantages.zero_variance,
             updates=updates,
-            scored=int(responses.sum()) if apart else 0,
-            mismatch=mismatch(updates[0].log_probs if old is None else old, batch.behaviour, responses),
+            scored=sum(each.count(Kind.RESPONSE) for each in apart),
+            mismatch=self._mismatch(scored),
         )
+
+    def _updated(
+        self, trajectories: Sequence[Trajectory], gains: torch.Tensor, readings: Readings
+    ) -> tuple[list[Update], _Scored]:
+        """Return the updates, and the log-probabilities of before them."""
+        scored = self._scored(trajectories, readings) if self._setting.updates > 1 else None
+        batch = self._batch(trajectories) if scored is None else scored.batch
+        with readings.timer("t_train"):
+            updates = list(self._updates(batch, None if scored is None else scored.old, gains))
+        return updates, scored or _Scored(batch, updates[0].log_probs)
+
+    def _mismatch(self, scored: Sequence[_Scored]) -> Mismatch:
+        responses = [each.batch.kinds == Kind.RESPONSE for each in scored]
+        pairs = list(zip(scored, responses, strict=True))
+        old = torch.cat([each.old[mask] for each, mask in pairs])
+        behaviour = torch.cat([each.batch.behaviour[mask] for each, mask in pairs])
+        found = mismatch(old, behaviour, torch.ones_like(old, dtype=torch.bool))
+        dtype = self._policy.model.head.dtype
+        allowed = found.explained(dtype)
+        if found.mean_absolute > allowed and not self._policy.has_own_rollout_weights:
+            raise MismatchError(
+                f"training gives the {found.tokens} tokens that were sampled log-probabilities which are "
+                f"{found.mean_absolute:.2g} from those recorded while sampling, on average; the weights are "
+                f"the same, and {dtype} explains {allowed:.2g}: the two sides don't read the same tokens, at "
+                "the same positions and temperature"
+            )
+        return found
 
     def _kept(self, trajectories: Sequence[Trajectory], advantages: Advantages) -> Iterator[int]:
         """Yield which trajectories are trained on; what is discarded counts in its group's mean."""
@@ -133,9 +174,10 @@ class LearningStage:
         model = self._policy.model
         return batch_of(trajectories, pad=model.pad, device=model.device)
 
-    def _score(self, batch: Batch, readings: Readings) -> torch.Tensor:
+    def _scored(self, trajectories: Sequence[Trajectory], readings: Readings) -> _Scored:
+        batch = self._batch(trajectories)
         with readings.timer("t_score"):
-            return old_log_probs(
+            old = old_log_probs(
                 self._policy.model,
                 batch.ids,
                 batch.kinds,
@@ -143,6 +185,7 @@ class LearningStage:
                 temperature=self._setting.temperature,
                 path=self._path,
             )
+        return _Scored(batch, old)
 
     def _updates(self, batch: Batch, old: torch.Tensor | None, gains: torch.Tensor) -> Iterator[Update]:
         setting, policy = self._setting, self._policy

@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -105,6 +106,7 @@ class GrpoLoop:
 
         Raises:
             RewardUnavailableError: A trajectory has no reward, for no reason of its own.
+            MismatchError: What trains gives the sampled tokens other probabilities than what sampled them.
         """
         recorded = self._recall.measured(self.progress.step)
         readings, version = Readings(), self._policy.version
@@ -142,7 +144,7 @@ class GrpoLoop:
         with self._stage(waited) as stage:
             for sampled, is_new in self._rollouts.rounds(step, self.progress.cursor, self._recall):
                 if is_new and self._checkpoint is not None:
-                    self._checkpoint.append(sampled)
+                    stage.write(partial(self._checkpoint.append, sampled))
                 readings.extend(sampled.samples)
                 trajectories += sampled.trajectories
                 self._open(sampled.trajectories, paid)
@@ -235,9 +237,10 @@ def _take_learnt(readings: Readings, learnt: Learnt, account: TokenAccount) -> N
         mismatch_mean=learnt.mismatch.mean_absolute,
         mismatch_largest=learnt.mismatch.largest,
         kl=learnt.mismatch.kl,
-        clipped=learnt.clipped,
-        ratio_largest=learnt.ratio_largest,
+        updates=len(learnt.updates),
     )
+    if learnt.updates:
+        readings.take(clipped=learnt.clipped, ratio_largest=learnt.ratio_largest)
     for name in ("t_score", "t_sync"):
         readings.add_up(name)
 

@@ -57,6 +57,26 @@ class Policy:
             "device_name": torch.cuda.get_device_name(self.model.device) if on_cuda else "cpu",
         }
 
+    def warm_up(self) -> None:
+        """Have all that a first step would make: AdamW's moments, all 0 with no step counted; move nothing.
+
+        Called after a backward pass, whose gradients are taken for 0 and dropped. A restored policy has its
+        moments and keeps them; a weight of no concern is stepped in its stead.
+        """
+        spare = torch.nn.Parameter(torch.zeros(1, device=self.model.device))
+        optimiser = adamw([spare]) if self.optimiser.state else self.optimiser
+        spare.grad = torch.zeros_like(spare)
+        for parameter in self.model.network.parameters():
+            if parameter.grad is not None:
+                parameter.grad.zero_()
+        optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        if optimiser is self.optimiser:
+            for state in optimiser.state.values():
+                for value in state.values():
+                    value.zero_()
+        self.sync()
+
     def sync(self) -> None:
         """Give what samples the weights as they are now; nothing to do where they are the same."""
         if not self.has_own_rollout_weights:

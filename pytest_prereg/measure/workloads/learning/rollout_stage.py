@@ -100,7 +100,11 @@ class RolloutStage:
         return ids.to(self._policy.model.device)
 
     def _answer(self, turn: int, ids: torch.Tensor) -> torch.Tensor:
-        """Return what the tool says to each, (batch, tool tokens): a function of what it is shown alone."""
+        """Return what the tool says to each, (batch, tool tokens): a function of its own conversation alone.
+
+        How far a row is padded hangs on the others. A token with the padding's id counts for nothing either.
+        """
+        model = self._policy.model
         places = torch.arange(self._setting.tool_tokens, device=ids.device)
-        shown = ids.sum(1, keepdim=True) + turn
-        return (shown * 31 + places * 17) % self._policy.model.vocabulary
+        shown = ids.masked_fill(ids == model.pad, 0).sum(1, keepdim=True) + turn
+        return (shown * 31 + places * 17) % model.vocabulary

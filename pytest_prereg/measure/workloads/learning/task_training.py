@@ -40,8 +40,12 @@ def training_on(task: Task, setting: GrpoSetting, *, seed: int) -> Training:
         task: What it learns; the task's name in the setting is not looked at.
         setting: How, and which model.
         seed: Of the weights if it is an untrained model, of the order of prompts, and of all draws.
+
+    Raises:
+        ValueError: Prompts fill the model's context.
     """
     model = load(setting.model, seed=seed, dtype=setting.dtype, device=setting.device)
+    setting.check_context(model.context)
     policy = Policy(model, seed=seed, learning_rate=setting.learning_rate)
     prompts = partial(task.prompts, length=setting.prompt_tokens, order=seed)
     loop = GrpoLoop(setting, policy, prompts=prompts, grader=TaskGrader(task))

@@ -229,7 +229,7 @@ def _summary(losses: Sequence[PolicyLoss], log_probs: torch.Tensor, weights: Wei
         denominator_is=weights.denominator_is,
         gradient_norm=norm,
         clipped=sum(each.clipped_tokens for each in losses) / tokens,
-        ratio_largest=max(each.ratio_largest for each in losses),
+        ratio_largest=max(each.ratio_largest for each in losses if each.tokens),
         tokens=tokens,
         log_probs=log_probs,
     )
