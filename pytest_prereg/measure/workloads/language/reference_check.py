@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pytest_prereg.measure.workloads.language.allocations import Allocations
+from pytest_prereg.measure.workloads.language.watched_path import Pass, WatchedPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,12 +40,10 @@ TERM = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathCheck:
+class PathCheck(Pass):
     """How a path compares with the reference. Errors of gradients are norms, relative to the reference's."""
 
     dtype: torch.dtype
-    tokens: int
-    vocabulary: int
     values: float
     """Largest error of a log-probability, relative to the largest one or logit."""
     states_gradient: float
@@ -56,21 +54,12 @@ class PathCheck:
     One for the states and one for the head. With a flat distribution over a large vocabulary that part is
     small beside the chosen tokens', so that errors of norms alone would miss it in half precision.
     """
-    largest: int
-    """Elements of the largest tensor but for those of hidden width: states, rows of the head, gradients."""
-    held: int
-    """Elements of all such tensors that there were at a time."""
     allowed_values: float
     allowed_gradients: float
 
-    @property
-    def holds_full_matrix(self) -> bool:
-        """Whether there were (tokens, vocabulary) elements at a time, be it in one tensor or in several."""
-        return max(self.largest, self.held) >= self.tokens * self.vocabulary
-
     def problems(self, declared: str) -> list[str]:
         """Return what is wrong with the path if it is the one declared, "fused" or "naive", in sentences."""
-        return [*self._wrong_numbers(), *self._wrong_path(declared)]
+        return [*self._wrong_numbers(), *self.wrong_path(declared)]
 
     def _wrong_numbers(self) -> Iterator[str]:
         errors = {
@@ -87,18 +76,6 @@ class PathCheck:
                 )
         if not abs(self.softmax_term - 1) <= TERM:
             yield f"the gradients hold {self.softmax_term:.3g} times the softmax term that they should"
-
-    def _wrong_path(self, declared: str) -> Iterator[str]:
-        full = f"({self.tokens} tokens, {self.vocabulary} of the vocabulary)"
-        if declared not in {"fused", "naive"}:
-            raise ValueError(f"declared = {declared!r}: give 'fused' or 'naive'")
-        if declared == "fused" and self.holds_full_matrix:
-            yield (
-                f"the path is declared fused, and held a whole matrix {full}: it would have returned a "
-                "plausible, too-large training time"
-            )
-        if declared == "naive" and not self.holds_full_matrix:
-            yield f"the path is declared naive, and never held a whole matrix {full}: it took another path"
 
 
 def check_path(
@@ -124,24 +101,22 @@ def check_path(
     states, head, chosen = _sample(states, head, chosen)
     upstream = torch.linspace(0.5, 1.5, len(chosen), dtype=torch.float64, device=chosen.device)
     upstream[1::2] *= -1
-    warmed = partial(path, temperature=temperature)
-    found, gradients, seen = _observed(warmed, states, head, chosen, upstream)
+    watched = WatchedPath(path)
+    found, gradients = _run(partial(watched, temperature=temperature), states, head, chosen, upstream)
     reference = _Reference(states, head, chosen, temperature, upstream)
     states_gradient, head_gradient, terms = reference.errors(*gradients)
     scale = float(max(reference.values.abs().max(), reference.largest_logit, 1))
     # Logits may have been rounded to the dtype, by half a unit each; what follows is float32 at least.
     rounding = torch.finfo(head.dtype).eps
     sums = SUMS * min(rounding, torch.finfo(torch.float32).eps)
+    (seen,) = watched.passes
     return PathCheck(
+        **vars(seen),
         dtype=head.dtype,
-        tokens=len(chosen),
-        vocabulary=len(head),
         values=float((found.double() - reference.values).abs().max()) / scale,
         states_gradient=states_gradient,
         head_gradient=head_gradient,
         softmax_term=max(terms, key=lambda term: math.inf if math.isnan(term) else abs(term - 1)),
-        largest=seen.largest,
-        held=seen.held,
         allowed_values=(rounding * reference.largest_logit + sums) / scale,
         allowed_gradients=rounding * (PRODUCTS + reference.largest_logit) + sums,
     )
@@ -150,41 +125,31 @@ def check_path(
 def _sample(
     states: torch.Tensor, head: torch.Tensor, chosen: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return tokens from everywhere, with a hidden size that is no other size.
-
-    A column of zeros changes no logit, and tells states from logits where both would have the same shape.
-    """
+    """Return tokens from everywhere."""
     if not len(chosen):
         raise ValueError("states (0 tokens): give one at least, to check a path on")
     count = min(SAMPLE, len(chosen))
     where = torch.linspace(0, len(chosen) - 1, count, device=chosen.device).round().long()
-    states, head = states.detach()[where], head.detach()
-    while head.shape[1] in {count, len(head)}:
-        states, head = (torch.nn.functional.pad(matrix, (0, 1)) for matrix in (states, head))
-    return states, head, chosen[where]
+    return states.detach()[where], head.detach(), chosen[where]
 
 
-def _observed(
+def _run(
     path: Callable[..., torch.Tensor],
     states: torch.Tensor,
     head: torch.Tensor,
     chosen: torch.Tensor,
     upstream: torch.Tensor,
-) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor], Allocations]:
-    """Return log-probabilities, both gradients, 0 where there is none, and what was held for them."""
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+    """Return log-probabilities, and both gradients, 0 where there is none."""
     leaves = states.clone().requires_grad_(), head.detach().requires_grad_()
-    with torch.enable_grad(), Allocations((*leaves, chosen, upstream), states.shape[1]) as seen:
+    with torch.enable_grad():
         found = path(*leaves, chosen)
-        if found.shape != chosen.shape:
-            raise ValueError(f"the path returned {tuple(found.shape)}: one number per token was asked for")
-        gradients: tuple[torch.Tensor | None, ...] = (None, None)
-        if found.requires_grad:
-            gradients = torch.autograd.grad(found, leaves, upstream.to(found.dtype), allow_unused=True)
+        gradients = torch.autograd.grad(found, leaves, upstream.to(found.dtype), allow_unused=True)
     of_states, of_head = (
         torch.zeros_like(leaf) if gradient is None else gradient
         for leaf, gradient in zip(leaves, gradients, strict=True)
     )
-    return found.detach(), (of_states, of_head), seen
+    return found.detach(), (of_states, of_head)
 
 
 class _Reference:
