@@ -108,10 +108,11 @@ def grpo_step(
     rewards of those begin at once, while the next are generated; draws don't depend on it. ``t_gen`` is the
     generation, ``t_sample`` in it the draws from the vocabulary, one sample per position. ``t_reward`` is for
     how long the accelerator waited for rewards after the last token; ``reward_work`` is what they took
-    one by one, added up, and ``reward_longest`` the longest. ``t_train`` are the updates: ``mini_batches`` x
-    ``epochs`` of them. If that is more than one, the old log-probabilities are scored before the first, in
-    a pass of its own (``t_score``); else they are those of the only update's own pass. ``t_sync`` is the
-    refresh of the weights that sample, where these are a copy in another ``rollout_dtype``.
+    one by one, added up, and ``reward_longest`` the longest. ``t_train`` are the ``updates``: ``mini_batches``
+    x ``epochs`` of them. If that is more than one, the old log-probabilities are scored before the first, in
+    a pass of its own (``t_score``); else they are those of the only update's own pass, and only what is
+    dropped is scored. ``t_sync`` is the refresh of the weights that sample, where these are a copy in another
+    ``rollout_dtype``.
 
     **Rewards.** In task ``"programs"`` a completion is run as a Python program; one that takes longer than
     ``deadline`` seconds is cut off, with a reward of 0 as if it had failed. About one in ``hang_one_in``
@@ -124,12 +125,15 @@ def grpo_step(
     a tool put between ``turns``, ``tokens_scored`` those of the scoring pass.
 
     **What is apart.** ``mismatch_mean`` and ``mismatch_largest`` are of the absolute differences of old
-    log-probabilities from those recorded while sampling, ``kl`` estimates the divergence. ``clipped`` is the
-    share of tokens whose gradient the clip took, ``ratio_largest`` the largest ratio. Where the path to
-    log-probabilities is not what ``log_probs`` says, or is wrong, the repeat is invalid and nothing is timed.
+    log-probabilities from those recorded while sampling, of all that was sampled, dropped or not; ``kl``
+    estimates the divergence. Where they are more than rounding explains, though the weights are the same, the
+    repeat is invalid. ``clipped`` is the share of tokens whose gradient the clip took, ``ratio_largest`` the
+    largest ratio. Where the path to log-probabilities is not what ``log_probs`` says, or is wrong, the repeat
+    is invalid and nothing is timed.
 
-    Every metric has one sample per step, ``t_sample`` one per draw. ``policy_version`` counts the updates up
-    to the end of the step. With ``steps`` above 1 the whole state is kept after every ``checkpoint_every``,
+    Every metric has one sample per step, ``t_sample`` one per draw; ``t_train``, ``clipped`` and
+    ``ratio_largest`` have one per step with an update. A repeat in which everything was dropped is invalid.
+    ``policy_version`` counts the updates up to the end of the step. With ``steps`` above 1 the whole state is kept after every ``checkpoint_every``,
     never if 0, and every reward once it is paid. A lost attempt is gone on from, bit for bit, on the same
     device and with as many threads; no stage waits for the disk.
 
