@@ -41,19 +41,40 @@ def test_the_default_accounts_for_every_token_and_second(torch):
     assert len(values["t_sample"]) == 3
     assert len(values["t_next_token"]) == 2
     assert values["throughput"] == pytest.approx(12 / values["t_gen"])
-    parts = values["t_first_token"][0] + sum(values["t_next_token"])
+    parts = values["t_first_token"] + sum(values["t_next_token"])
     assert sum(values["t_sample"]) < parts < values["t_gen"]
-    assert values["peak_memory"] > 0
-    assert readings.diagnostics["model"] == f"seed {2**64 - 1}"
+    assert 0 <= values["memory_growth"] < values["peak_memory"]
+    assert readings.diagnostics["model"] == f"tiny-qwen3, seed {2**64 - 1}"
     assert readings.diagnostics["device"] == "cpu"
+    assert readings.diagnostics["torch_threads"] == 1
 
 
 @pytest.mark.torch
 def test_every_time_is_named_as_the_clock_s_and_memory_as_its_instrument_s(torch):
     instruments = measured(new_tokens=2).instruments
-    assert instruments.pop("peak_memory") == "process-memory"
+    assert {instruments.pop(name) for name in ("peak_memory", "memory_growth")} == {"process-memory"}
     times = ["t_gen", "t_first_token", "t_next_token", "t_sample", "throughput"]
     assert instruments == dict.fromkeys(times, "wall-clock")
+
+
+@pytest.mark.torch
+def test_what_has_one_sample_is_a_number_and_not_a_vector_of_one(torch):
+    values = measured(group=1, prompts=1, new_tokens=2, ignore_ends=True).values
+    assert {name: len(value) for name, value in values.items() if isinstance(value, list)} == {"t_sample": 2}
+
+
+@pytest.mark.torch
+def test_memory_that_could_not_be_read_has_no_growth_either_and_says_so(torch, monkeypatch):
+    from pytest_prereg.measure.instruments.memory import ProcessMemory
+    from pytest_prereg.measure.instruments.reading import UnreadableError
+
+    def reading(_):
+        raise UnreadableError("swapped out")
+
+    monkeypatch.setattr(ProcessMemory, "reading", reading)
+    readings = measured(new_tokens=2)
+    assert readings.unreadable == dict.fromkeys(("peak_memory", "memory_growth"), "process-memory")
+    assert readings.missing == []
 
 
 @pytest.mark.torch
@@ -144,12 +165,38 @@ def test_a_model_that_cannot_be_had_is_one_sentence(torch, tmp_path):
         ({"turns": 2, "tool_tokens": 1, "compiled": True}, "its cache is of one turn"),
         ({"temperature": 0, "top_k": 4}, "top_k and top_p change nothing"),
         ({"ignore_ends": 1}, "ignore_ends = 1: give true or false"),
+        ({"model": "tiny-quen3", "top_k": -1}, 'no such model; did you mean "tiny-qwen3".*top_k = -1'),
+        ({"expect_model": "0" * 12}, "which is drawn: leave it out"),
         ({"dtype": "float8", "device": "gpu", "model": ""}, 'model = .*dtype = "float8".*device = "gpu"'),
     ],
 )
 def test_what_cannot_be_run_is_refused_all_at_once_and_before_torch_is_asked(asked, said):
     with pytest.raises(ValueError, match=said):
         measured(**asked)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("switch", ["TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"])
+def test_a_switch_that_turns_the_compiler_off_is_named_and_nothing_runs(torch, monkeypatch, switch):
+    monkeypatch.setenv(switch, "1")
+    with pytest.raises(ValueError, match=f"compiled = true, and {switch} is set"):
+        measured(compiled=True)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("switch", ["disable", "suppress_errors"])
+def test_so_is_one_of_torch_s_own(torch, switch):
+    with (
+        torch._dynamo.config.patch({switch: True}),
+        pytest.raises(ValueError, match=f"config.{switch} is set"),
+    ):
+        measured(compiled=True)
+
+
+@pytest.mark.torch
+def test_what_is_compiled_in_name_alone_is_refused(torch):
+    with torch.compiler.set_stance("force_eager"), pytest.raises(ValueError, match="torch compiled nothing"):
+        measured(group=1, new_tokens=2, compiled=True)
 
 
 @pytest.mark.torch
@@ -179,5 +226,6 @@ def test_on_cuda_in_bfloat16_memory_is_that_of_the_device(torch, compiled):
     assert readings.instruments["peak_memory"] == "cuda-memory"
     weights = 151_936 * 64 * 2
     assert weights < readings.values["peak_memory"] < 40 * weights
+    assert 0 < readings.values["memory_growth"] <= readings.values["peak_memory"] - weights
     assert readings.values["tokens_generated"] == 16 * 8
     assert readings.diagnostics["device"].startswith("cuda")

@@ -14,6 +14,7 @@ pytest.importorskip("transformers")
 from pytest_prereg.measure.workloads.language import paths  # noqa: E402
 from pytest_prereg.measure.workloads.language.causal_lm import TOY, load  # noqa: E402
 from pytest_prereg.measure.workloads.language.completions import Kind  # noqa: E402
+from pytest_prereg.measure.workloads.learning import fixed_batches, updates  # noqa: E402
 from pytest_prereg.measure.workloads.learning.fixed_batches import (  # noqa: E402
     drawn_batch,
     recompute_layers,
@@ -62,7 +63,7 @@ def test_every_token_is_accounted_for_and_every_stage_timed():
     assert values["peak_memory"] > 0
     assert readings.instruments["peak_memory"] == "process-memory"
     assert readings.instruments["throughput"] == readings.instruments["t_train"] == "wall-clock"
-    assert readings.diagnostics["model"] == "seed 1"
+    assert readings.diagnostics["model"] == "toy-qwen3, seed 1"
     assert readings.diagnostics["denominator"] == "tokens that bear loss: 20"
 
 
@@ -151,6 +152,25 @@ def test_a_path_that_gives_other_numbers_is_not_timed(monkeypatch):
     assert readings.problems != []
     assert readings.values["log_prob_error"] > 1e-3
     assert "t_train" not in readings.values
+
+
+def test_what_is_compiled_in_name_alone_is_not_timed_as_compiled(monkeypatch):
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda _: None)
+    with pytest.raises(ValueError, match="torch compiled nothing"):
+        trained(compiled=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_nothing_is_compiled_while_an_update_is_timed_or_the_repeat_is_invalid(monkeypatch):
+    def compiling(*asked, **named):
+        torch.compile(lambda: torch.ones(1), backend="eager")()
+        return update(*asked, **named)
+
+    monkeypatch.setattr(updates, "update", compiling)
+    torch.compiler.reset()
+    assert trained(updates=2).problems == []  # the lambda is compiled while warming up
+    monkeypatch.setattr(fixed_batches, "warm_up", lambda *_: torch.compiler.reset())
+    assert trained(updates=2).problems == ["torch compiled 1 graph while it was timed"]
 
 
 def test_what_cannot_be_run_is_told_all_at_once():

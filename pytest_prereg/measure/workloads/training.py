@@ -145,16 +145,22 @@ def _is_what_it_says(
 def _train(
     repeat: Repeat, setting: TrainingSetting, policy: CausalLM, batch: MiniBatch, path: Path
 ) -> list[Update]:
+    from pytest_prereg.measure.workloads.language import compiling  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning import fixed_batches, updates  # noqa: PLC0415
 
     if setting.compiled:
+        compiling.compile_anew()
         policy.decoder.compile()
     size = setting.micro_batch
     optimiser = updates.adamw(policy.network.parameters(), learning_rate=setting.learning_rate)
     old = updates.old_log_probs(policy, batch.ids, batch.kinds, micro_batch=size, path=path)
     batch = replace(batch, old=old)
     update = partial(updates.update, policy, optimiser, batch, micro_batch=size, path=path)
+    graphs = compiling.compilations()
     fixed_batches.warm_up(optimiser, update)
+    if setting.compiled:
+        compiling.check_compiled(graphs)
+    graphs = compiling.compilations()
     before = fixed_batches.some_weights(policy.network)
     memory = "cuda-memory" if policy.device.type == "cuda" else "process-memory"
     done = []
@@ -162,6 +168,8 @@ def _train(
         for _ in range(setting.updates):
             with repeat.timer("t_train"):
                 done.append(update(stage=lambda name: repeat.timer(f"t_{name}")))
+    if (problem := compiling.late(graphs)) is not None:
+        repeat.invalidate(problem)
     repeat.record("weights_moved", fixed_batches.share_moved(before, policy.network))
     return done
 

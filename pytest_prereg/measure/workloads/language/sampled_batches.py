@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
-from torch._dynamo.utils import counters
 
+from pytest_prereg.measure.workloads.language import compiling
 from pytest_prereg.measure.workloads.language.decoding import generate
 
 if TYPE_CHECKING:
@@ -52,11 +52,20 @@ class Sampler:
         self._seed = int(torch.randint(2**62, (), generator=generator))
 
     def warm_up(self) -> None:
-        """Sample from a batch of each size: a few tokens, or, so that all is compiled, as many as later."""
+        """Sample from a batch of each size: a few tokens, or, so that all is compiled, as many as later.
+
+        Raises:
+            NotCompiledError: It was to be compiled, and nothing was.
+        """
+        if self._setting.compiled:
+            compiling.compile_anew()
+        before = self.compilations()
         sizes = {rows.stop - rows.start: rows for rows in self._setting.batches()}
         new_tokens = self._setting.new_tokens if self._setting.compiled else 2
         for rows in sizes.values():
             self._sample(rows, self._generator(), nullcontext, new_tokens)
+        if self._setting.compiled:
+            compiling.check_compiled(before)
 
     def sample(self, drawing: Drawing) -> list[Completions]:
         """Return the completions of each batch; ``drawing`` is entered around each draw."""
@@ -69,7 +78,7 @@ class Sampler:
     @staticmethod
     def compilations() -> int:
         """Return how many graphs this process has compiled so far."""
-        return int(counters["stats"]["unique_graphs"])
+        return compiling.compilations()
 
     def _generator(self) -> torch.Generator:
         return torch.Generator(self._model.device).manual_seed(self._seed)
