@@ -15,6 +15,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from pytest_prereg.measure.workloads.language import causal_lm  # noqa: E402
 from pytest_prereg.measure.workloads.language.causal_lm import TOY, ModelError, load  # noqa: E402
+from pytest_prereg.measure.workloads.language.settings import model_problem  # noqa: E402
 
 SMALL = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
 WIDE = {"num_key_value_heads": 1, "intermediate_size": 24}
@@ -112,7 +113,7 @@ def test_equal_seeds_give_equal_weights_which_the_origin_names():
     one, same, other = load(TOY, seed=1), load(TOY, seed=1), load(TOY, seed=2)
     assert torch.equal(one.head, same.head)
     assert not torch.equal(one.head, other.head)
-    assert (one.origin, other.origin) == ("seed 1", "seed 2")
+    assert (one.origin, other.origin) == ("toy-qwen3, seed 1", "toy-qwen3, seed 2")
 
 
 def test_a_seed_is_drawn_in_full_precision_and_then_rounded():
@@ -218,6 +219,45 @@ def test_a_model_of_the_hub_is_named_by_its_commit(tmp_path):
     (cached / "refs" / "main").write_text(commit)
     assert load("owner/small").origin == f"owner/small@{commit}"
     assert load(f"owner/small@{commit}").origin == f"owner/small@{commit}"
+
+
+def test_a_model_that_is_not_the_expected_one_is_refused(tmp_path):
+    folder = saved(CONFIGS["qwen3"](), tmp_path / "model")
+    known = load(folder).origin.removeprefix("sha256 ")
+    load(folder, expect=known)
+    load(folder, expect=known[:12])
+    transformers.GenerationConfig(eos_token_id=[3, 9]).save_pretrained(folder)
+    assert f'expect_model = "{known[:12]}", and model = ' in refused(folder, expect=known[:12])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tiny-quen3", 'there is no such model; did you mean "tiny-qwen3"?'),
+        ("toy_qwen3", 'did you mean "toy-qwen3"?'),
+        ("models/sft/last", "there is no such folder, as seen from the study's"),
+        ("./mine", "no such folder"),
+        ("/nowhere/mine", "no such folder"),
+        ("models/min", 'where "models" is one; if the model of the hub is meant, write "models/min@main"'),
+        (" ", "give a name on Hugging Face's hub, or a folder"),
+        (7, "model = 7: give a name"),
+    ],
+)
+def test_a_slip_in_a_name_is_told_before_a_network_is_searched(name, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    assert said in model_problem(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Qwen/Qwen3-0.6B", "gpt2", "me/tiny-quen3", "models/min@main", "tiny-quen3", "models", "toy-qwen3"],
+)
+def test_a_folder_that_is_there_and_what_the_hub_may_have_are_let_through(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "tiny-quen3").mkdir()
+    assert model_problem(name) is None
 
 
 def refused(name, **asked):

@@ -77,7 +77,7 @@ def test_more_held_out_prompts_than_there_are_at_every_length_are_refused(task, 
 
 
 def test_a_task_that_is_not_there_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match='task = "tou": there is no such task; did you mean "toy"'):
+    with pytest.raises(ValueError, match='task = "tou": there is no such task here; did you mean "toy"'):
         task_named("tou")
 
 

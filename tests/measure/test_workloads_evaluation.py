@@ -49,8 +49,13 @@ def test_an_evaluation_records_every_attempt_and_token():
     assert values["ended"] + values["capped"] + values["truncated"] == 12
     assert 12 <= values["tokens_generated"] <= 60
     assert 0 < values["reward_mean"] < 1
-    assert found.instruments == {"t_eval": "wall-clock", "peak_memory": "process-memory"}
-    assert told["model"] == "seed 1"
+    assert found.instruments == {
+        "t_eval": "wall-clock",
+        "peak_memory": "process-memory",
+        "memory_growth": "process-memory",
+    }
+    assert told["model"] == "toy-qwen3, seed 1"
+    assert told["torch_threads"] == 1
     assert told["budget"] == {
         "prompts": 6,
         "samples": 2,
@@ -59,7 +64,18 @@ def test_an_evaluation_records_every_attempt_and_token():
         "top_k": 0,
         "top_p": 1.0,
         "seed": told["budget"]["seed"],
+        "batch": 0,
     }
+
+
+def test_batches_of_likeliest_answers_change_nothing_and_all_are_counted():
+    greedy = {**SMALL, "samples": 1, "temperature": 0, "device": "cpu"}
+    whole, cut = (readings(evaluation, batch=batch, **greedy) for batch in (0, 4))
+    assert cut.diagnostics["successes_by_prompt"] == whole.diagnostics["successes_by_prompt"]
+    exact = ("attempts", "successes", "reward_mean", "tokens_generated", "ended", "capped")
+    assert [cut.values[name] for name in exact] == [whole.values[name] for name in exact]
+    drawn = readings(evaluation, batch=5, device="cpu", **SMALL).values
+    assert drawn["attempts"] == drawn["ended"] + drawn["capped"] == 12
 
 
 def test_repeats_draw_anew_and_are_asked_the_same():
@@ -115,7 +131,11 @@ def test_all_that_cannot_be_evaluated_is_refused_at_once():
         ({"samples": 8, "top_k": 1}, "samples = 8 with top_k = 1: all would be the same answer"),
         ({"prompts": 129}, 'prompts = 129: task "toy" has 1 to 128 held out'),
         ({"prompt_tokens": 1}, "prompt_tokens = 1: give a whole number of at least 2"),
-        ({"task": "toys"}, 'task = "toys": there is no such task; did you mean "toy"?'),
+        ({"task": "toys", "steps": -1}, 'no such task here; did you mean "toy"?; steps = -1: give a whole'),
+        ({"task": "programs"}, 'task = "programs": there is no such task here; valid: "toy"'),
+        ({"learning_rate": 0}, "learning_rate = 0: give a finite number above 0"),
+        ({"group": 1}, "group = 1: give a whole number of at least 2, since a completion is compared"),
+        ({"batch": 129}, "batch = 129, and there are 128 answers (prompts x samples)"),
         ({"expect_prompts": "0" * 12}, f'expect_prompts = "{"0" * 12}", and the digest here is'),
         ({"expect_verifier": "0" * 64}, f'expect_verifier = "{"0" * 64}", and the digest here is'),
         ({"expect_prompts": ""} | {"expect_verifier": "0" * 11}, "first 12 hex digits or more"),
@@ -177,7 +197,8 @@ def test_all_that_has_no_time_to_a_target_is_refused_at_once():
         'loss = "sum"',
     ):
         assert sum(each.startswith(f"{name}:") for each in told.split("; ")) == 1, told
-    assert "evaluate_every = 5, and steps = 4: give at most as many" in refused(time_to_target, steps=4)
+    told = refused(time_to_target, steps=4, evaluate_every=5)
+    assert "evaluate_every = 5, and steps = 4: give at most as many" in told
 
 
 class Counting:

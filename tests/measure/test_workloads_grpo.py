@@ -7,15 +7,18 @@ import threading
 import pytest
 
 from pytest_prereg import Repeat
+from pytest_prereg.measure.workloads.evaluation import evaluation
 from pytest_prereg.measure.workloads.grpo import grpo_step
 from pytest_prereg.measure.workloads.reward import Outcome, run_programs
+from pytest_prereg.measure.workloads.time_to_target import time_to_target
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 from pytest_prereg.measure.workloads.language import paths  # noqa: E402
 from pytest_prereg.measure.workloads.language.naive_log_probs import naive_log_probs  # noqa: E402
-from pytest_prereg.measure.workloads.learning import tasks  # noqa: E402
+from pytest_prereg.measure.workloads.language.scoring import response_log_probs  # noqa: E402
+from pytest_prereg.measure.workloads.learning import tasks, updates  # noqa: E402
 from pytest_prereg.measure.workloads.learning.programs import program, random_prompts  # noqa: E402
 from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: E402
 
@@ -78,7 +81,7 @@ def test_a_step_over_the_true_vocabulary_accounts_for_every_token_and_reward():
     assert values["peak_memory"] > 4 * 151_936 * 64
     assert {name for name, taker in readings.instruments.items() if taker == "wall-clock"} == TIMES
     assert readings.instruments["peak_memory"] == "process-memory"
-    assert readings.diagnostics["model"] == f"seed {2**64 - 1}"
+    assert readings.diagnostics["model"] == f"tiny-qwen3, seed {2**64 - 1}"
 
 
 def test_completions_that_hang_time_out_and_the_step_goes_on():
@@ -165,11 +168,85 @@ def test_a_path_that_is_not_what_it_is_called_is_not_timed(monkeypatch):
     assert readings.values == {}
 
 
+def hide_the_first_token(monkeypatch):
+    """Let training read no prompt's first token, and so give all that follows another probability."""
+
+    def hiding(model, ids, kinds, **how):
+        kinds = kinds.clone()
+        kinds[:, 0] = 0
+        return response_log_probs(model, ids, kinds, **how)
+
+    monkeypatch.setattr(updates, "response_log_probs", hiding)
+
+
+@pytest.mark.parametrize(
+    ("body", "params"),
+    [
+        (grpo_step, {"task": "toy"}),
+        (evaluation, {"steps": 1}),
+        (time_to_target, {"steps": 1, "evaluate_every": 1}),
+    ],
+)
+def test_two_sides_that_disagree_beyond_rounding_have_no_numbers(monkeypatch, body, params):
+    hide_the_first_token(monkeypatch)
+    repeat = Repeat(metrics=body.metrics, seed=1)
+    body(repeat, **{**TOY, "held_out" if body is time_to_target else "prompts": 2, **params})
+    readings = repeat.readings()
+    assert "don't read the same tokens" in readings.problems[0]
+    assert readings.values == {}
+
+
+class Sure(type(tasks.TASKS["toy"])):
+    """Pays all answers to some prompts the same."""
+
+    def __init__(self, prompts):
+        self.prompts = prompts.tolist()
+
+    def reward(self, prompt_ids, response_ids):
+        return 1.0 if prompt_ids in self.prompts else super().reward(prompt_ids, response_ids)
+
+
+@pytest.mark.parametrize("sure", [2, 4])
+def test_a_step_without_an_update_has_no_training_time(monkeypatch, sure):
+    drawn = tasks.TASKS["toy"].prompts(0, sure, 4, order=2**64 - 1)
+    monkeypatch.setitem(tasks.TASKS, "toy", Sure(drawn))
+    readings = run(task="toy", prompts=2, group=8, new_tokens=4, steps=2, zero_variance="drop")
+    trained = sure == 2
+    assert readings.values["updates"] == [0, int(trained)]
+    assert readings.values["tokens_scored"][0] == readings.values["tokens_generated"][0]
+    assert isinstance(readings.values.get("t_train"), float) is trained
+    assert readings.problems == [] if trained else "no update was made" in readings.problems[0]
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """A model with learned positions, of which there are 12."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    config = transformers.GPT2Config(
+        vocab_size=64, n_positions=12, n_embd=32, n_layer=1, n_head=2, eos_token_id=63, bos_token_id=63
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def test_positions_end_where_the_context_does(short):
+    readings = run(model=short, task="toy", new_tokens=20)
+    assert readings.problems == readings.missing == []
+    assert readings.values["truncated"] + readings.values["ended"] == 8
+    assert readings.values["tokens_generated"] <= 8 * 8
+
+
+@pytest.mark.parametrize("body", [grpo_step, evaluation, time_to_target])
+def test_prompts_that_fill_the_context_are_refused(short, body):
+    with pytest.raises(ValueError, match=r"prompt_tokens = 12, and the context of .* is 12: give at most 11"):
+        body(Repeat(metrics=body.metrics, seed=1), model=short, task="toy", prompt_tokens=12, device="cpu")
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"task": "toi"}, 'task = "toi": give "programs" or "toy"'),
-        ({"steps": 0, "group": 0}, "group = 0: give a whole number of at least 1; steps = 0"),
+        ({"task": "toi", "prompts": 0}, 'prompts = 0.*task = "toi": .* did you mean "toy"'),
+        ({"steps": 0, "group": 0}, "group = 0: give a whole number of at least 2, since .*; steps = 0"),
         ({"log_probs": "fusd"}, "fusd"),
     ],
 )

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.experiment import experiment
+from pytest_prereg.measure.workloads.language.recording import memory_read
 from pytest_prereg.measure.workloads.language.settings import count_problem
 from pytest_prereg.measure.workloads.learning.evaluation_setting import EvaluationSetting, refuse_all
 from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
@@ -29,6 +30,7 @@ WORKLOAD_VERSION = "1"
         "truncated": {"unit": "1", "exact": True},
         "t_eval": "s",
         "peak_memory": "byte",
+        "memory_growth": "byte",
     },
     preload=["torch", "torch._dynamo", "transformers.models.qwen3.modeling_qwen3"],
 )
@@ -39,6 +41,7 @@ def evaluation(
     task: str = "toy",
     prompts: int = 32,
     samples: int = 4,
+    batch: int = 0,
     prompt_tokens: int = 8,
     new_tokens: int = 8,
     temperature: float = 1.0,
@@ -52,16 +55,20 @@ def evaluation(
     learning_rate: float = 3e-3,
     expect_prompts: str = "",
     expect_verifier: str = "",
+    expect_model: str = "",
 ) -> None:
     """Answer ``prompts`` held-out prompts ``samples`` times each, after ``steps`` GRPO steps of training.
+
+    ``batch`` answers are drawn at a time, or all if 0. The likeliest are the same in any batches; other draws
+    are not, though as good: give arms that are compared the same.
 
     A step trains on ``group`` answers to each of ``train_prompts`` others, of as many tokens, drawn at
     temperature 1. What is held out is the same in every repeat, arm and study; the model, if it is an
     untrained one, the order of what it trains on and all draws are of the repeat's seed.
 
     An attempt is a success if the evaluation's own grader finds it right, which training never asks;
-    ``reward_mean`` is by the grader of training. ``t_eval`` is generation and grading, and ``peak_memory`` is
-    of both. The digests of the prompts and of what grades are kept with each repeat (``prompts_digest``,
+    ``reward_mean`` is by the grader of training. ``t_eval`` is generation and grading, and ``peak_memory``
+    is of both, ``memory_growth`` how far above their beginning. The digests of the prompts and of what grades are kept with each repeat (``prompts_digest``,
     ``verifier_digest``); a repeat in which they don't begin with ``expect_prompts`` or ``expect_verifier``
     fails.
 
@@ -73,7 +80,6 @@ def evaluation(
     """
     training: dict[str, Any] = {
         "model": model,
-        "task": task,
         "prompts": train_prompts if _is_count(train_prompts) else 1,
         "group": group,
         "prompt_tokens": prompt_tokens,
@@ -82,10 +88,13 @@ def evaluation(
         "learning_rate": learning_rate,
         "dtype": dtype,
         "device": device,
+        "expect_model": expect_model,
     }
     asked: dict[str, Any] = {
+        "task": task,
         "prompts": prompts,
         "samples": samples,
+        "batch": batch,
         "steps": steps,
         "train_prompts": train_prompts,
         "temperature": temperature,
@@ -100,14 +109,13 @@ def evaluation(
 
 def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) -> None:
     from pytest_prereg.measure.workloads.language.completions import Sampling  # noqa: PLC0415
-    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.task_training import (  # noqa: PLC0415
         examination_for,
         training_on,
     )
     from pytest_prereg.measure.workloads.learning.tasks import task_named  # noqa: PLC0415
 
-    task, seed = task_named(setting.task), repeat.seed
+    task, seed = task_named(asked.task), repeat.seed
     examination = examination_for(
         task,
         setting,
@@ -116,6 +124,7 @@ def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) ->
         seed=seed,
         samples=asked.samples,
         sampling=Sampling(temperature=asked.temperature, top_k=asked.top_k, top_p=asked.top_p),
+        batch=asked.batch,
     )
     examination.expect(prompts=asked.expect_prompts, verifier=asked.expect_verifier)
     training = training_on(task, setting, seed=seed)
@@ -123,17 +132,12 @@ def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) ->
     if asked.steps and (problems := training.loop.check()):
         repeat.invalidate("; ".join(problems))
         return
-    try:
-        for _ in range(asked.steps):
-            training.loop.step()
-    except MismatchError as error:
-        repeat.invalidate(str(error))
-        return
-    for name, value in {"model": policy.origin, **examination.identity()}.items():
+    for _ in range(asked.steps):
+        training.loop.step()
+    for name, value in {**policy.ran(), **examination.identity()}.items():
         repeat.record(name, value)
     examination.warm_up(policy)
-    memory = repeat.instrument("cuda-memory" if policy.device.type == "cuda" else "process-memory")
-    with memory.window("peak_memory"), repeat.timer("t_eval"):
+    with memory_read(repeat, on_cuda=policy.on_cuda), repeat.timer("t_eval"):
         found = examination.evaluate(policy)
     _record(repeat, found)
 

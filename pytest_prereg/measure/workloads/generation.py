@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.workloads.language.generation_setting import GenerationSetting
+from pytest_prereg.measure.workloads.language.recording import memory_read, one_or_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ WORKLOAD_VERSION = "1"
         "capped": {"unit": "1", "exact": True},
         "truncated": {"unit": "1", "exact": True},
         "peak_memory": "byte",
+        "memory_growth": "byte",
     },
     preload=["torch", "torch._dynamo", "transformers.models.qwen3.modeling_qwen3"],
 )
@@ -54,6 +56,7 @@ def generation(
     dtype: str = "float32",
     device: str = "auto",
     compiled: bool = False,
+    expect_model: str = "",
 ) -> None:
     """Sample ``group`` completions of each of ``prompts`` random prompts, ``batch`` at a time, or all if 0.
 
@@ -73,7 +76,8 @@ def generation(
     ``tokens_prompt`` counts prompts once per sequence, ``tokens_generated`` what was drawn for a sequence
     that had not ended, its end token included, and ``tokens_tool`` what was read of a tool. ``ended``,
     ``capped`` (it had all its tokens) and ``truncated`` (the model's context was full) count sequences.
-    ``peak_memory`` is over ``t_gen``, weights included.
+    ``peak_memory`` is over ``t_gen``, weights included, and ``memory_growth`` how far above its beginning.
+    A metric with one sample is a number: a bare name is then a quantity.
 
     Raises:
         ValueError: Some parameters can't be run; the message says of each what to write.
@@ -94,22 +98,23 @@ def generation(
         dtype=dtype,
         device=device,
         compiled=compiled,
+        expect_model=expect_model,
     )
     from pytest_prereg.measure.workloads.language.causal_lm import load  # noqa: PLC0415  # torch is an extra
     from pytest_prereg.measure.workloads.language.sampled_batches import Sampler  # noqa: PLC0415
 
-    loaded = load(model, seed=repeat.seed, dtype=dtype, device=device)
+    loaded = load(model, seed=repeat.seed, dtype=dtype, device=device, expect=expect_model)
     setting.check_context(loaded.context)
-    repeat.record("model", loaded.origin)
-    repeat.record("device", str(loaded.device))
+    for name, value in loaded.ran().items():
+        repeat.record(name, value)
     sampler = Sampler(loaded, setting, seed=repeat.seed)
     sampler.warm_up()
-    _record(repeat, _measured(repeat, sampler, "cuda-memory" if loaded.on_cuda else "process-memory"))
+    _record(repeat, _measured(repeat, sampler, on_cuda=loaded.on_cuda))
 
 
-def _measured(repeat: Repeat, sampler: Sampler, memory: str) -> list[Completions]:
+def _measured(repeat: Repeat, sampler: Sampler, *, on_cuda: bool) -> list[Completions]:
     compiled = sampler.compilations()
-    with repeat.instrument(memory).window("peak_memory"), repeat.timer("t_gen"):
+    with memory_read(repeat, on_cuda=on_cuda), repeat.timer("t_gen"):
         sampled = sampler.sample(lambda: repeat.timer("t_sample"))
     if (more := sampler.compilations() - compiled) > 0:
         repeat.invalidate(f"torch compiled {more} graphs while generation was timed")
@@ -122,9 +127,9 @@ def _record(repeat: Repeat, sampled: Sequence[Completions]) -> None:
     clock = repeat._taken_by(WALL_CLOCK)  # noqa: SLF001
     generated = sum(each.count(Kind.RESPONSE) for each in sampled)
     clock.record("throughput", generated / _total(repeat.readings().values["t_gen"]))
-    clock.record("t_first_token", [time for each in sampled for time in each.times_to_first()])
+    clock.record("t_first_token", one_or_all([time for each in sampled for time in each.times_to_first()]))
     if later := [time for each in sampled for time in each.times_to_next()]:
-        clock.record("t_next_token", later)
+        clock.record("t_next_token", one_or_all(later))
     else:
         repeat.invalidate("every sequence ended with its first token, so there is no time between two")
     repeat.record("tokens_prompt", sum(each.count(Kind.PROMPT) for each in sampled))

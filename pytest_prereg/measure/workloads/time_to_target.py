@@ -32,7 +32,7 @@ def time_to_target(
     model: str = "toy-qwen3",
     task: str = "toy",
     steps: int = 60,
-    evaluate_every: int = 5,
+    evaluate_every: int = 1,
     held_out: int = 32,
     prompts: int = 4,
     group: int = 8,
@@ -51,6 +51,7 @@ def time_to_target(
     device: str = "auto",
     expect_prompts: str = "",
     expect_verifier: str = "",
+    expect_model: str = "",
 ) -> None:
     """Train with GRPO until a share ``target`` of held-out prompts is answered right, or for all ``steps``.
 
@@ -61,7 +62,8 @@ def time_to_target(
 
     ``t_to_target`` is the time of all steps until then, each with generation, rewards and update; loading,
     warming up and evaluating are not in it. ``tokens_to_target`` are those generated in these steps, also
-    those that were discarded. Both, and ``steps_to_target``, are known to ``evaluate_every`` steps only.
+    those that were discarded. Both, and ``steps_to_target``, go by ``evaluate_every`` steps: what was reached
+    between two evaluations has the numbers of the later one.
 
     Where the target is not reached, those three have no value: they are censored at what all steps took. That
     makes the repeat invalid, so a median of them is decided only where it is the same wherever they would
@@ -78,7 +80,6 @@ def time_to_target(
     """
     training: dict[str, Any] = {
         "model": model,
-        "task": task,
         "prompts": prompts,
         "group": group,
         "prompt_tokens": prompt_tokens,
@@ -95,8 +96,10 @@ def time_to_target(
         "zero_variance": zero_variance,
         "dtype": dtype,
         "device": device,
+        "expect_model": expect_model,
     }
     goal: dict[str, Any] = {
+        "task": task,
         "target": target,
         "steps": steps,
         "evaluate_every": evaluate_every,
@@ -112,7 +115,6 @@ def time_to_target(
 
 def _learn(repeat: Repeat, goal: TargetSetting, setting: GrpoSetting) -> Curve | None:
     """Train, and record what was trained and held against what; no curve where its path is wrong."""
-    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.task_training import (  # noqa: PLC0415
         examination_for,
         learn_until,
@@ -120,28 +122,24 @@ def _learn(repeat: Repeat, goal: TargetSetting, setting: GrpoSetting) -> Curve |
     )
     from pytest_prereg.measure.workloads.learning.tasks import task_named  # noqa: PLC0415
 
-    task, seed = task_named(setting.task), repeat.seed
+    task, seed = task_named(goal.task), repeat.seed
     examination = examination_for(task, setting, prompts=goal.held_out, steps=goal.steps, seed=seed)
     examination.expect(prompts=goal.expect_prompts, verifier=goal.expect_verifier)
     training = training_on(task, setting, seed=seed)
-    for name, value in {"model": training.policy.model.origin, **examination.identity()}.items():
+    for name, value in {**training.policy.model.ran(), **examination.identity()}.items():
         repeat.record(name, value)
     if problems := training.loop.check():
         repeat.invalidate("; ".join(problems))
         return None
     training.loop.warm_up()
     examination.warm_up(training.policy.model)
-    try:
-        return learn_until(
-            goal.target,
-            training.loop,
-            lambda: examination.evaluate(training.policy.model),
-            steps=goal.steps,
-            every=goal.evaluate_every,
-        )
-    except MismatchError as error:
-        repeat.invalidate(str(error))
-        return None
+    return learn_until(
+        goal.target,
+        training.loop,
+        lambda: examination.evaluate(training.policy.model),
+        steps=goal.steps,
+        every=goal.evaluate_every,
+    )
 
 
 def _record(repeat: Repeat, curve: Curve, target: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,14 @@ from transformers import AutoModelForCausalLM, DynamicCache, Qwen3Config
 
 from pytest_prereg.measure.workloads.language.fidelity import check_parts
 from pytest_prereg.measure.workloads.language.pretrained import ModelError, pretrained
-from pytest_prereg.measure.workloads.language.settings import DTYPES, device_problem, refuse, word_problem
+from pytest_prereg.measure.workloads.language.settings import (
+    DTYPES,
+    UNTRAINED,
+    device_problem,
+    refuse,
+    word_problem,
+)
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from transformers import Cache, PretrainedConfig, PreTrainedModel
@@ -23,12 +31,11 @@ WORKLOAD_VERSION = "1"
 VOCABULARY = 151_936
 """Of Qwen3."""
 
-TINY = "tiny-qwen3"
-TOY = "toy-qwen3"
-"""The same body with a vocabulary of 64, small enough to learn something in a minute on a CPU."""
+TINY, TOY = UNTRAINED
+"""The second has the same body with a vocabulary of 64: it learns something in a minute on a CPU."""
 
-UNTRAINED = {TINY: (VOCABULARY, None), TOY: (64, 63)}
-"""Models that are drawn anew and not fetched: vocabulary, and the token that ends a completion, by name.
+_SHAPES = {TINY: (VOCABULARY, None), TOY: (64, 63)}
+"""Of untrained models, vocabulary and the token that ends a completion.
 
 What has learned nothing ends nothing: with none, every completion of :data:`TINY` is as long as it may be.
 """
@@ -48,7 +55,8 @@ class CausalLM:
     context: int
     """Positions that the model has at most; of one that states no bound, more than anybody has."""
     origin: str
-    """Which weights they are: ``seed N``, ``owner/model@commit`` of the hub, or ``sha256 …`` of a folder."""
+    """Which weights they are: ``tiny-qwen3, seed N``, ``owner/model@commit`` of the hub, or ``sha256 …`` of a
+    folder."""
 
     @property
     def head(self) -> torch.Tensor:
@@ -64,6 +72,13 @@ class CausalLM:
     def on_cuda(self) -> bool:
         """Whether they are on a CUDA device."""
         return bool(self.device.type == "cuda")
+
+    def ran(self) -> dict[str, object]:
+        """Return what every experiment tells of it: which weights, where, and with how many threads of torch.
+
+        On a CPU the threads decide how many tokens there are a second.
+        """
+        return {"model": self.origin, "device": str(self.device), "torch_threads": torch.get_num_threads()}
 
     @property
     def vocabulary(self) -> int:
@@ -129,25 +144,32 @@ class CausalLM:
 
 
 def load(
-    name: str = TINY, *, seed: int = 0, dtype: torch.dtype | str = torch.float32, device: str = "cpu"
+    name: str = TINY,
+    *,
+    seed: int = 0,
+    dtype: torch.dtype | str = torch.float32,
+    device: str = "cpu",
+    expect: str = "",
 ) -> CausalLM:
     """Return a model in evaluation mode: dropout is off, gradients are on.
 
     Args:
-        name: One of :data:`UNTRAINED`, drawn from ``seed``; else a folder or a name on Hugging Face's hub, as
+        name: An untrained one's, drawn from ``seed``; else a folder or a name on Hugging Face's hub, as
             :func:`~pytest_prereg.measure.workloads.language.pretrained.pretrained` takes them.
         seed: Equal seeds give equal weights, rounded to ``dtype``.
         dtype: Of the weights, also by name; buffers, such as the frequencies of rotary positions, keep their
             own.
         device: Where they go, as torch names it; ``"auto"`` is CUDA where there is some, else the CPU.
+        expect: How the commit on the hub, or the digest of a folder, is to begin; with nothing, any will do.
 
     Raises:
-        ModelError: The model can't be had, or isn't one whose logits are its last hidden states times its
-            head; or the device isn't here.
+        ModelError: The model can't be had, is another than was expected, or isn't one whose logits are its
+            last hidden states times its head; or the device isn't here.
         ValueError: No such dtype, or no such kind of device.
     """
     where, precision = device_named(device), dtype_named(dtype)
     network, origin = _untrained(name, seed) if name in UNTRAINED else pretrained(name)
+    _check_expected(name, origin, expect)
     for parameter in network.parameters():
         parameter.data = parameter.data.to(precision)
     network = network.to(device=where).eval()
@@ -204,10 +226,18 @@ def _pad(network: PreTrainedModel) -> int:
     return pad if pad is not None and 0 <= pad < network.get_output_embeddings().weight.shape[0] else 0
 
 
+def _check_expected(name: str, origin: str, expect: str) -> None:
+    if not re.split("[ @]", origin)[-1].startswith(expect):
+        raise ModelError(
+            f"expect_model = {quoted(expect)}, and model = {quoted(name)} is {origin}: give how that digest "
+            "or commit begins if it is meant; else the model that the other is of"
+        )
+
+
 def _untrained(name: str, seed: int) -> tuple[PreTrainedModel, str]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed % 2**63)
-        return AutoModelForCausalLM.from_config(tiny_qwen3(*UNTRAINED[name])), f"seed {seed}"
+        return AutoModelForCausalLM.from_config(tiny_qwen3(*_SHAPES[name])), f"{name}, seed {seed}"
 
 
 def tiny_qwen3(vocabulary: int, end: int | None) -> PretrainedConfig:

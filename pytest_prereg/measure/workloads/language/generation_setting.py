@@ -46,11 +46,12 @@ class GenerationSetting:
     dtype: str
     device: str
     compiled: bool
+    expect_model: str
 
     def __post_init__(self) -> None:
         refuse(
             [
-                *model_problems(self.model, self.dtype, self.device),
+                *model_problems(self.model, self.dtype, self.device, self.expect_model),
                 *(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()),
                 self._new_tokens_problem(),
                 *sampling_problems(self.temperature, self.top_k, self.top_p),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from pytest_prereg.registry.refusals import listed, quoted
+from pytest_prereg.registry.refusals import listed, nearest, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +24,11 @@ DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "cuda:0")
 """What a device is called: the first is CUDA where there is some, else the CPU; any number may follow."""
 
+UNTRAINED = ("tiny-qwen3", "toy-qwen3")
+"""Models that are drawn anew from the repeat's seed and not fetched, by name."""
+
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+_DIGEST = re.compile(r"(?:[0-9a-f]{12,64})?")
 
 
 def refuse(problems: Iterable[str | None]) -> None:
@@ -33,11 +38,11 @@ def refuse(problems: Iterable[str | None]) -> None:
         raise ValueError("; ".join(found))
 
 
-def count_problem(name: str, value: object, least: int = 1) -> str | None:
-    """Return what is wrong with a number of things."""
+def count_problem(name: str, value: object, least: int = 1, why: str = "") -> str | None:
+    """Return what is wrong with a number of things; ``why`` goes behind it."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return None
-    return f"{name} = {value!r}: give a whole number of at least {least}"
+    return f"{name} = {value!r}: give a whole number of at least {least}{why}"
 
 
 def number_problem(name: str, value: object, *, positive: bool = False) -> str | None:
@@ -59,14 +64,55 @@ def switch_problem(name: str, value: object) -> str | None:
     return None if isinstance(value, bool) else f"{name} = {value!r}: give true or false"
 
 
-def model_problems(model: object, dtype: object, device: object) -> list[str | None]:
+def digest_problem(name: str, value: object) -> str | None:
+    """Return what is wrong with how a digest, or a commit, is to begin."""
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return None
+    return f"{name} = {quoted(value)}: give the digest or its first 12 hex digits or more, or nothing"
+
+
+def model_problems(
+    model: object, dtype: object, device: object, expect_model: object = ""
+) -> list[str | None]:
     """Return what is wrong with what a model is loaded by, as far as that shows without loading it."""
-    named = isinstance(model, str) and bool(model.strip())
     return [
-        None if named else f"model = {model!r}: give a name on Hugging Face's hub, or a folder",
+        model_problem(model),
+        digest_problem("expect_model", expect_model) or _expectation_problem(model, expect_model),
         word_problem("dtype", dtype, DTYPES),
         device_problem(device),
     ]
+
+
+def model_problem(model: object) -> str | None:
+    """Return what is wrong with the name of a model; the hub is not asked.
+
+    Whatever is a folder, or may be a name on the hub, is right. What looks like a folder that isn't there
+    would otherwise be searched for in a network, and so would a slip in the name of an untrained one.
+    """
+    if not isinstance(model, str) or not model.strip():
+        return f"model = {model!r}: give a name on Hugging Face's hub, or a folder"
+    if model in UNTRAINED or Path(model).expanduser().is_dir():
+        return None
+    if "/" not in model and (near := nearest(model, UNTRAINED)):
+        return f"model = {quoted(model)}: there is no such model; did you mean {quoted(near)}?"
+    return _missing_folder(model)
+
+
+def _missing_folder(model: str) -> str | None:
+    first, slash, rest = model.partition("/")
+    said = f"model = {quoted(model)}: there is no such folder, as seen from the study's"
+    if model.startswith((".", "/", "~")) or "/" in rest or Path(model).exists():
+        return f"{said}; give the path of one that save_pretrained wrote, or a name on Hugging Face's hub"
+    if slash and Path(first).is_dir() and "@" not in rest:
+        hub = quoted(f"{model}@main")
+        return f"{said}, where {quoted(first)} is one; if the model of the hub is meant, write {hub}"
+    return None
+
+
+def _expectation_problem(model: object, expected: object) -> str | None:
+    if not expected or model not in UNTRAINED:
+        return None
+    return f"expect_model = {quoted(expected)} with model = {quoted(model)}, which is drawn: leave it out"
 
 
 def device_problem(device: object) -> str | None:

@@ -15,6 +15,8 @@ from pytest_prereg.measure.workloads.language.settings import refuse
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_prereg.measure.workloads.language.causal_lm import CausalLM
     from pytest_prereg.measure.workloads.language.completions import Completions
     from pytest_prereg.measure.workloads.learning.held_out import HeldOut
@@ -34,6 +36,8 @@ class Budget:
     sampling: Sampling
     seed: int
     """Of all its draws."""
+    batch: int = 0
+    """Answers that are drawn together; 0: all. With other batches draws are others, but for the likeliest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,7 @@ class Examination:
                 "new_tokens": self.budget.new_tokens,
                 **asdict(self.budget.sampling),
                 "seed": self.budget.seed,
+                "batch": self.budget.batch,
             },
         }
 
@@ -106,7 +111,8 @@ class Examination:
 
     def warm_up(self, model: CausalLM) -> None:
         """Do what torch does only once, at the shapes of an evaluation."""
-        self._sample(model, min(self.budget.new_tokens, _WARM_TOKENS))
+        for rows in {len(rows): rows for rows in self._batches()}.values():
+            self._sample(model, [rows], min(self.budget.new_tokens, _WARM_TOKENS))
 
     def evaluate(self, model: CausalLM) -> Evaluation:
         """Sample answers and grade them; the model stays as it is.
@@ -115,9 +121,10 @@ class Examination:
         as if there had been none.
         """
         samples = self.budget.samples
-        completions = self._sample(model, self.budget.new_tokens)
+        batches = self._sample(model, self._batches(), self.budget.new_tokens)
         asked = (prompt for prompt in self.held_out.prompts.tolist() for _ in range(samples))
-        pairs = list(zip(asked, _answers(completions), strict=True))
+        answers = (answer for each in batches for answer in _answers(each))
+        pairs = list(zip(asked, answers, strict=True))
         solved = [self.task.solves(prompt, answer) for prompt, answer in pairs]
         return Evaluation(
             successes_by_prompt=tuple(
@@ -125,18 +132,31 @@ class Examination:
             ),
             samples=samples,
             reward_mean=fsum(self.task.reward(prompt, answer) for prompt, answer in pairs) / len(pairs),
-            tokens_generated=completions.count(Kind.RESPONSE),
-            stops=completions.stops,
+            tokens_generated=sum(each.count(Kind.RESPONSE) for each in batches),
+            stops=tuple(stop for each in batches for stop in each.stops),
         )
 
-    def _sample(self, model: CausalLM, new_tokens: int) -> Completions:
-        """Answer every prompt as often as its budget says, (prompts x samples) rows."""
+    def _batches(self) -> list[range]:
+        """Which of the (prompts x samples) rows are answered together; the last may be fewer."""
+        rows = range(len(self.held_out) * self.budget.samples)
+        size = self.budget.batch or len(rows)
+        return [rows[start : start + size] for start in rows[::size]]
+
+    def _sample(self, model: CausalLM, batches: Iterable[range], new_tokens: int) -> list[Completions]:
+        """Answer every prompt as often as its budget says; the draws of all batches are of one generator."""
         generator = torch.Generator(model.device).manual_seed(self.budget.seed)
         prompts = self.held_out.prompts.to(model.device).repeat_interleave(self.budget.samples, dim=0)
         with torch.no_grad():
-            return generate(
-                model, prompts, new_tokens=new_tokens, generator=generator, sampling=self.budget.sampling
-            )
+            return [
+                generate(
+                    model,
+                    prompts[rows.start : rows.stop],
+                    new_tokens=new_tokens,
+                    generator=generator,
+                    sampling=self.budget.sampling,
+                )
+                for rows in batches
+            ]
 
 
 def evaluation_seed(seed: int) -> int:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.workloads.language.settings import (
     count_problem,
+    digest_problem,
     is_number,
     refuse,
     sampling_problems,
 )
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.measure.workloads.learning.tasks import TASKS, task_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 WORKLOAD_VERSION = "1"
 
-_DIGEST = re.compile(r"(?:[0-9a-f]{12,64})?")
+_LEAST = {"prompts": 1, "samples": 1, "batch": 0, "steps": 0, "train_prompts": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,10 @@ class EvaluationSetting:
         ValueError: Some of them can't be run; the message says of each what to write.
     """
 
+    task: str
     prompts: int
     samples: int
+    batch: int
     steps: int
     train_prompts: int
     temperature: float
@@ -44,12 +46,23 @@ class EvaluationSetting:
         refuse(self._problems())
 
     def _problems(self) -> Iterator[str | None]:
-        for name, least in {"prompts": 1, "samples": 1, "steps": 0, "train_prompts": 1}.items():
+        yield task_problem(self.task, TASKS)
+        for name, least in _LEAST.items():
             yield count_problem(name, getattr(self, name), least)
+        if not any(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()):
+            yield self._batch_problem()
         yield from sampling_problems(self.temperature, self.top_k, self.top_p)
         yield self._copies()
         for name in ("expect_prompts", "expect_verifier"):
             yield digest_problem(name, getattr(self, name))
+
+    def _batch_problem(self) -> str | None:
+        if self.batch <= self.prompts * self.samples:
+            return None
+        return (
+            f"batch = {self.batch}, and there are {self.prompts * self.samples} answers (prompts x samples): "
+            "give at most so many, or 0 for all"
+        )
 
     def _copies(self) -> str | None:
         """A hundred copies of one answer would pass for a hundred attempts."""
@@ -67,6 +80,7 @@ class TargetSetting:
         ValueError: Some of them can't be run; the message says of each what to write.
     """
 
+    task: str
     target: float
     steps: int
     evaluate_every: int
@@ -78,6 +92,7 @@ class TargetSetting:
         refuse(self._problems())
 
     def _problems(self) -> Iterator[str | None]:
+        yield task_problem(self.task, TASKS)
         if not (is_number(self.target) and 0 < self.target <= 1):
             yield f"target = {self.target!r}: give a share of right answers, above 0 and at most 1"
         for name in ("evaluate_every", "held_out"):
@@ -90,13 +105,6 @@ class TargetSetting:
                 f"evaluate_every = {self.evaluate_every}, and steps = {self.steps}: give at most as "
                 "many, so that something is evaluated before the end"
             )
-
-
-def digest_problem(name: str, value: object) -> str | None:
-    """Return what is wrong with how a digest is to begin."""
-    if isinstance(value, str) and _DIGEST.fullmatch(value):
-        return None
-    return f"{name} = {quoted(value)}: give the digest or its first 12 hex digits or more, or nothing"
 
 
 def refuse_all(*makers: Callable[[], object]) -> None:

@@ -15,6 +15,8 @@ from pytest_prereg.measure.workloads.language.settings import (
     switch_problem,
     word_problem,
 )
+from pytest_prereg.measure.workloads.learning.tasks import TASKS, task_problem
+from pytest_prereg.measure.workloads.learning.training_setting import LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ KEEP, DROP = "keep", "drop"
 
 _LEAST = {
     "prompts": 1,
-    "group": 1,
+    "group": 2,
     "prompt_tokens": 1,
     "new_tokens": 1,
     "hang_one_in": 1,
@@ -42,16 +44,20 @@ _LEAST = {
     "attempts": 1,
     "checkpoint_every": 0,
 }
+_WHY = {
+    "group": ", since a completion is compared with the others of its group, and of one nothing is learnt"
+}
 _NUMBERS = {
     "deadline": True,
     "temperature": True,
-    "learning_rate": False,
+    "learning_rate": True,
     "clip_low": False,
     "clip_high": False,
 }
 """Whether each has to be above 0."""
 _WORDS = {
     "loss": REDUCTIONS,
+    "log_probs": LOG_PROBS,
     "zero_variance": (KEEP, DROP),
     "truncated": (KEEP, DROP),
 }
@@ -94,6 +100,7 @@ class GrpoSetting:
     device: str = "auto"
     attempts: int = 1
     checkpoint_every: int = 1
+    expect_model: str = ""
 
     def __post_init__(self) -> None:
         refuse(self._problems())
@@ -127,13 +134,14 @@ class GrpoSetting:
 
     def _problems(self) -> Iterator[str | None]:
         for name, least in _LEAST.items():
-            yield count_problem(name, getattr(self, name), least)
+            yield count_problem(name, getattr(self, name), least, _WHY.get(name, ""))
         for name, positive in _NUMBERS.items():
             yield number_problem(name, getattr(self, name), positive=positive)
         for name, words in _WORDS.items():
             yield word_problem(name, getattr(self, name), words)
         yield switch_problem("overlap", self.overlap)
-        yield from model_problems(self.model, self.dtype, self.device)
+        yield task_problem(self.task, (PROGRAMS, *TASKS))
+        yield from model_problems(self.model, self.dtype, self.device, self.expect_model)
         if self.rollout_dtype != "":
             yield word_problem("rollout_dtype", self.rollout_dtype, DTYPES)
         if is_number(self.clip_low) and self.clip_low > 1:
@@ -162,9 +170,4 @@ class GrpoSetting:
             yield (
                 f"turns = {self.turns} with tool_tokens = {self.tool_tokens}: between turns a tool answers; "
                 "give both, or turns = 1 and tool_tokens = 0"
-            )
-        if self.group == 1 and self.zero_variance == DROP:
-            yield (
-                'group = 1 with zero_variance = "drop": a group of one has no variance, and all would be '
-                'dropped; give group = 2 or more, or zero_variance = "keep"'
             )

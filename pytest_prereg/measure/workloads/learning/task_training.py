@@ -44,7 +44,9 @@ def training_on(task: Task, setting: GrpoSetting, *, seed: int) -> Training:
     Raises:
         ValueError: Prompts fill the model's context.
     """
-    model = load(setting.model, seed=seed, dtype=setting.dtype, device=setting.device)
+    model = load(
+        setting.model, seed=seed, dtype=setting.dtype, device=setting.device, expect=setting.expect_model
+    )
     setting.check_context(model.context)
     policy = Policy(model, seed=seed, learning_rate=setting.learning_rate)
     prompts = partial(task.prompts, length=setting.prompt_tokens, order=seed)
@@ -61,6 +63,7 @@ def examination_for(
     seed: int,
     samples: int = 1,
     sampling: Sampling | None = None,
+    batch: int = 0,
 ) -> Examination:
     """Return an examination of what is trained on a task, by questions of the same length.
 
@@ -72,6 +75,7 @@ def examination_for(
         seed: Of the training; the draws of evaluations are by another that is made from it.
         samples: Answers to each prompt.
         sampling: How they are drawn; the likeliest tokens if left out.
+        batch: Answers that are drawn together; 0: all.
 
     Raises:
         ValueError: The task has no such prompts, or training has some of them.
@@ -85,6 +89,7 @@ def examination_for(
             samples=samples,
             new_tokens=setting.new_tokens,
             sampling=sampling or Sampling(temperature=0),
+            batch=batch,
             seed=evaluation_seed(seed),
         ),
     )

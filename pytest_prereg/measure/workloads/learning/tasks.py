@@ -10,10 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import torch
-
-from pytest_prereg.measure.workloads.language.causal_lm import TOY
-from pytest_prereg.measure.workloads.language.settings import count_problem
+from pytest_prereg.measure.workloads.language.settings import UNTRAINED, count_problem, refuse
 from pytest_prereg.measure.workloads.learning.verifiers import (
     END,
     HALF,
@@ -24,7 +21,9 @@ from pytest_prereg.registry.refusals import quoted, suggestion
 from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    import torch
 
 WORKLOAD_VERSION = "1"
 
@@ -88,7 +87,7 @@ class Toy:
     """
 
     name: str = "toy"
-    model: str = TOY
+    model: str = UNTRAINED[1]
 
     @property
     def verifier_digest(self) -> str:
@@ -97,6 +96,8 @@ class Toy:
 
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """As in :class:`Task`; of two tokens or more."""
+        import torch  # noqa: PLC0415  # names of tasks are looked up before it is loaded
+
         _check_length(length)
         data = _training(length)
         chosen = [
@@ -107,6 +108,8 @@ class Toy:
 
     def held_out(self, count: int, length: int) -> torch.Tensor:
         """As in :class:`Task`; at most :data:`MOST_HELD_OUT`, all different."""
+        import torch  # noqa: PLC0415
+
         _check_length(length)
         if not 1 <= count <= MOST_HELD_OUT:
             raise ValueError(f"prompts = {count}: task {quoted(self.name)} has 1 to {MOST_HELD_OUT} held out")
@@ -131,9 +134,16 @@ def task_named(name: str) -> Task:
     Raises:
         ValueError: There is none of that name.
     """
-    if name not in TASKS:
-        raise ValueError(f"task = {quoted(name)}: there is no such task{suggestion(name, TASKS)}")
+    refuse([task_problem(name, TASKS)])
     return TASKS[name]
+
+
+def task_problem(name: object, names: Iterable[str]) -> str | None:
+    """Return what is wrong with the name of a task, which is to be one of ``names``."""
+    names = list(names)
+    if name in names:
+        return None
+    return f"task = {quoted(name)}: there is no such task here{suggestion(str(name), names)}"
 
 
 def source_digest(*verifiers: object) -> str:
