@@ -109,6 +109,7 @@ def evaluation(
 
 def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) -> None:
     from pytest_prereg.measure.workloads.language.completions import Sampling  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.task_training import (  # noqa: PLC0415
         examination_for,
         training_on,
@@ -132,8 +133,12 @@ def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) ->
     if asked.steps and (problems := training.loop.check()):
         repeat.invalidate("; ".join(problems))
         return
-    for _ in range(asked.steps):
-        training.loop.step()
+    try:
+        for _ in range(asked.steps):
+            training.loop.step()
+    except MismatchError as error:
+        repeat.invalidate(str(error))
+        return
     for name, value in {**policy.ran(), **examination.identity()}.items():
         repeat.record(name, value)
     examination.warm_up(policy)

@@ -115,6 +115,7 @@ def time_to_target(
 
 def _learn(repeat: Repeat, goal: TargetSetting, setting: GrpoSetting) -> Curve | None:
     """Train, and record what was trained and held against what; no curve where its path is wrong."""
+    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.task_training import (  # noqa: PLC0415
         examination_for,
         learn_until,
@@ -133,13 +134,17 @@ def _learn(repeat: Repeat, goal: TargetSetting, setting: GrpoSetting) -> Curve |
         return None
     training.loop.warm_up()
     examination.warm_up(training.policy.model)
-    return learn_until(
-        goal.target,
-        training.loop,
-        lambda: examination.evaluate(training.policy.model),
-        steps=goal.steps,
-        every=goal.evaluate_every,
-    )
+    try:
+        return learn_until(
+            goal.target,
+            training.loop,
+            lambda: examination.evaluate(training.policy.model),
+            steps=goal.steps,
+            every=goal.evaluate_every,
+        )
+    except MismatchError as error:
+        repeat.invalidate(str(error))
+        return None
 
 
 def _record(repeat: Repeat, curve: Curve, target: float) -> None:
