@@ -29,6 +29,8 @@ from pytest_prereg.measure.workloads.learning.programs import random_prompts
 from pytest_prereg.measure.workloads.learning.reward_ledger import Grade
 
 SEED = 11
+OPEN: dict[Path, Checkpoint] = {}
+"""What a run that was left without closing it has open; a process that is killed leaves nothing open."""
 SMALL = {
     "prompts": 2,
     "group": 4,
@@ -91,7 +93,9 @@ def loop_of(
     kept = None
     if folder is not None:
         folder.mkdir(exist_ok=True)
-        kept = Checkpoint(folder, {**made.identity(), "seed": SEED})
+        if folder in OPEN:
+            OPEN.pop(folder).close()
+        kept = OPEN[folder] = Checkpoint(folder, {**made.identity(), "seed": SEED})
     return GrpoLoop(
         made,
         policy(made, context=context),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import multiprocessing
 import os
@@ -9,6 +11,7 @@ import random
 import signal
 import time
 from multiprocessing.connection import wait
+from pathlib import Path
 
 import pytest
 
@@ -16,14 +19,19 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import grpo_runs  # noqa: E402
-from grpo_runs import Data, Parity, digest, kept, loop_of, noted, setting, train  # noqa: E402
+from grpo_runs import OPEN, Data, Parity, digest, kept, loop_of, noted, setting, train  # noqa: E402
 
-from pytest_prereg.measure.workloads.learning import journal  # noqa: E402
-from pytest_prereg.measure.workloads.learning.checkpoint import MANIFEST, CheckpointError  # noqa: E402
+from pytest_prereg.measure.workloads.learning import checkpoint, journal  # noqa: E402
+from pytest_prereg.measure.workloads.learning.checkpoint import (  # noqa: E402
+    MANIFEST,
+    Began,
+    Checkpoint,
+    CheckpointError,
+)
 from pytest_prereg.measure.workloads.learning.journal import (  # noqa: E402
     DamagedError,
     Journal,
-    frame,
+    frames,
     read_frames,
 )
 
@@ -238,6 +246,127 @@ def test_a_file_that_is_missing_is_missed(tmp_path):
         each.write_bytes(content)
 
 
+@pytest.mark.parametrize("lost", [[MANIFEST], [MANIFEST, "*.tensors"]])
+@pytest.mark.parametrize("rewards", [1, 11])
+def test_a_lost_manifest_is_missed_wherever_a_journal_tells_that_there_was_one(tmp_path, lost, rewards):
+    die(2, Dies(rewards), tmp_path)
+    for file in [each for name in lost for each in tmp_path.glob(name)]:
+        file.unlink()
+    with pytest.raises(CheckpointError, match=r"manifest is missing, and .* is there; remove it"):
+        loop_of(setting(), folder=tmp_path)
+
+
+def test_killed_before_the_first_manifest_was_in_place_it_begins(tmp_path, undisturbed):
+    loop_of(setting(**SHAPE), folder=tmp_path)
+    head = read_frames(tmp_path / "0.journal").payloads[0]
+    (tmp_path / MANIFEST).unlink()
+    (tmp_path / "0.journal").write_bytes(frames(head))
+    assert digest(train(STEPS, folder=tmp_path, **SHAPE)) == undisturbed
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "1.journal", "*.tensors"])
+def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path, name):
+    die(2, Dies(11), tmp_path)
+    (file,) = tmp_path.glob(name)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(CheckpointError, match=r"can't be read \(Is a directory\)"):
+        loop_of(setting(), folder=tmp_path)
+
+
+@pytest.mark.parametrize("order", [[0, 2], [0, 2, 1], [0, 1, 1]])
+def test_records_that_were_taken_out_or_put_elsewhere_are_missed(tmp_path, order):
+    path = tmp_path / "some.journal"
+    path.write_bytes(frames(b"one", b"two", b"six"))
+    pieces = [path.read_bytes()[place : place + 51] for place in (0, 51, 102)]
+    path.write_bytes(b"".join(pieces[each] for each in order))
+    with pytest.raises(DamagedError, match="was changed, or one before it"):
+        read_frames(path)
+
+
+def test_two_do_not_go_on_from_one_folder_at_once(tmp_path):
+    first = Checkpoint(tmp_path, {})
+    first.open()
+    with pytest.raises(CheckpointError, match="is open already"):
+        Checkpoint(tmp_path, {}).open()
+    first.append(Began(step=0))
+    first.close()
+    again = Checkpoint(tmp_path, {})
+    assert again.open().records == [Began(step=0)] * 3
+    again.close()
+
+
+def fails(function, *moments, how=errno.ENOSPC):
+    """Let those calls of a function fail, counted from 1, as on a full disk."""
+    calls = itertools.count(1)
+
+    def maybe(*arguments, **named):
+        if next(calls) in moments:
+            raise OSError(how, os.strerror(how))
+        return function(*arguments, **named)
+
+    return maybe
+
+
+def test_a_frame_that_could_not_be_written_is_cut_off_again(tmp_path, monkeypatch):
+    path = tmp_path / "some.journal"
+    path.touch()
+    written = Journal(path, read_frames(path))
+    written.append(b"one")
+    really = os.write
+    monkeypatch.setattr(journal.os, "write", fails(lambda where, what: really(where, what[:9]), 2))
+    with pytest.raises(OSError, match="No space left"):
+        written.append(b"two")
+    monkeypatch.setattr(journal.os, "write", really)
+    assert path.read_bytes() == frames(b"one")
+    written.append(b"six")
+    written.close()
+    assert path.read_bytes() == frames(b"one", b"six")
+
+
+def test_on_a_full_disk_a_run_goes_on_and_says_what_was_not_kept(tmp_path, undisturbed, monkeypatch):
+    monkeypatch.setattr(journal.os, "write", fails(os.write, 4))
+    monkeypatch.setattr(checkpoint.torch, "save", fails(torch.save, 1))
+    loop = loop_of(setting(**SHAPE), folder=tmp_path)
+    for _ in range(STEPS):
+        loop.step()
+    assert digest(loop) == undisturbed
+    assert loop.began == [0]
+    full = "could not be kept: No space left on device"
+    assert OPEN[tmp_path].faults == (
+        f"what was done next, a record of Settled, {full}",
+        f"the state after step 1, {full}",
+    )
+    assert loop_of(setting(**SHAPE), folder=tmp_path).progress.step == STEPS
+
+
+@pytest.mark.parametrize("moment", range(1, 12, 2))
+def test_killed_after_the_disk_was_full_it_goes_on_bit_for_bit(tmp_path, undisturbed, monkeypatch, moment):
+    """What was kept before is gone on from; what was done since is done again, to the same end."""
+    with monkeypatch.context() as patched:
+        patched.setattr(journal.os, "fsync", fails(os.fsync, *range(moment, 99), how=errno.EIO))
+        die(STEPS, Dies(11), tmp_path, **SHAPE)
+        assert OPEN[tmp_path].faults
+    assert digest(train(STEPS, folder=tmp_path, **SHAPE)) == undisturbed
+    assert OPEN[tmp_path].faults == ()
+
+
+def test_a_disk_that_nothing_can_be_written_to_keeps_nothing_and_ends_no_run(
+    tmp_path, undisturbed, monkeypatch
+):
+    really = os.open
+
+    def read_only(path, flags, *mode, **options):
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return really(path, flags, *mode, **options)
+
+    monkeypatch.setattr(journal.os, "open", read_only)
+    monkeypatch.setattr(Path, "open", fails(Path.open, *range(1, 99), how=errno.EROFS))
+    assert digest(train(STEPS, folder=tmp_path, **SHAPE)) == undisturbed
+    assert OPEN[tmp_path].faults[0] == "the beginning of the run, could not be kept: Read-only file system"
+
+
 def test_a_journal_of_another_state_is_refused(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     die(2, Dies(11), one)
@@ -257,15 +386,18 @@ def test_rewards_of_other_trajectories_in_the_journal_are_refused(tmp_path):
     other.mkdir()
     die(1, Dies(5), other, temperature=0.5)
     foreign = read_frames(other / "0.journal").payloads[3:]
-    path.write_bytes(b"".join(map(frame, [*payloads[:3], *foreign])))
+    path.write_bytes(frames(*payloads[:3], *foreign))
     with pytest.raises(ValueError, match="a reward is for what was graded alone"):
         train(1, folder=tmp_path)
 
 
 def test_what_others_keep_in_the_folder_stays(tmp_path):
+    train(1, folder=tmp_path)
     (tmp_path / "mine").write_text("1")
     (tmp_path / "9.journal").write_text("left by a kill")
+    (tmp_path / "1.tensors").mkdir()
     train(2, folder=tmp_path)
+    (tmp_path / "1.tensors").rmdir()
     assert [each.name for each in files(tmp_path) if each.suffix != ".tensors"] == [
         "2.journal",
         MANIFEST,
@@ -277,18 +409,18 @@ def test_what_others_keep_in_the_folder_stays(tmp_path):
 def test_a_frame_that_was_not_finished_is_cut_off(tmp_path):
     path = tmp_path / "some.journal"
     for payload in (b"one", b"two"):
-        kept_so_far = read_frames(path).whole if path.exists() else 0
-        written = Journal(path, whole=kept_so_far)
+        path.touch()
+        written = Journal(path, read_frames(path))
         written.append(payload)
         written.close()
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
         found = read_frames(path)
-        assert found.payloads == [b"one"] * (length >= len(frame(b"one")))
-        assert found.whole == len(frame(b"one")) * len(found.payloads)
+        assert found.payloads == [b"one"] * (length >= len(frames(b"one")))
+        assert found.whole == len(frames(b"one")) * len(found.payloads)
     path.write_bytes(content[:-1])
-    written = Journal(path, whole=read_frames(path).whole)
+    written = Journal(path, read_frames(path))
     written.append(b"three")
     written.close()
     assert read_frames(path).payloads == [b"one", b"three"]
@@ -296,6 +428,6 @@ def test_a_frame_that_was_not_finished_is_cut_off(tmp_path):
 
 def test_a_frame_whose_length_was_changed_does_not_pass_for_unfinished(tmp_path):
     path = tmp_path / "some.journal"
-    path.write_bytes(frame(b"one")[:7] + b"\1" + frame(b"one")[8:])
+    path.write_bytes(frames(b"one")[:7] + b"\1" + frames(b"one")[8:])
     with pytest.raises(DamagedError, match="the head of the frame at byte 0"):
         read_frames(path)

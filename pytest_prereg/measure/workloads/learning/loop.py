@@ -202,10 +202,10 @@ class GrpoLoop:
         every = self._setting.checkpoint_every
         if self._checkpoint is None:
             return
-        if every and self.progress.step % every == 0:
-            self.progress = msgspec.structs.replace(self.progress, began=self.began)
-            self._checkpoint.save(self.progress, self._policy.tensors())
-            self._recall = Recall()
+        progress = msgspec.structs.replace(self.progress, began=self.began)
+        is_due = every and progress.step % every == 0
+        if is_due and self._checkpoint.save(progress, self._policy.tensors()):
+            self.progress, self._recall = progress, Recall()
         elif is_new:
             self._checkpoint.append(Stepped(measured=measured))
 
