@@ -168,6 +168,18 @@ def test_a_path_that_is_not_what_it_is_called_is_not_timed(monkeypatch):
     assert readings.values == {}
 
 
+def test_a_path_that_is_another_for_as_many_tokens_as_are_trained_is_not_timed(monkeypatch):
+    fused = paths.PATHS["fused"]
+
+    def fused_for_few(states, head, chosen, **how):
+        return (naive_log_probs if len(chosen) > 16 else fused)(states, head, chosen, **how)
+
+    monkeypatch.setitem(paths.PATHS, "fused", fused_for_few)
+    readings = run(task="toy", prompts=1, group=8, new_tokens=4)
+    assert "held a whole matrix (32 tokens, 64 of the vocabulary)" in readings.problems[0]
+    assert readings.values == {}
+
+
 def hide_the_first_token(monkeypatch):
     """Let training read no prompt's first token, and so give all that follows another probability."""
 
@@ -199,11 +211,11 @@ def test_two_sides_that_disagree_beyond_rounding_have_no_numbers(monkeypatch, bo
 class Sure(type(tasks.TASKS["toy"])):
     """Pays all answers to some prompts the same."""
 
-    def __init__(self, prompts):
-        self.prompts = prompts.tolist()
+    def __init__(self, sure):
+        self.sure = sure.tolist()
 
     def reward(self, prompt_ids, response_ids):
-        return 1.0 if prompt_ids in self.prompts else super().reward(prompt_ids, response_ids)
+        return 1.0 if prompt_ids in self.sure else super().reward(prompt_ids, response_ids)
 
 
 @pytest.mark.parametrize("sure", [2, 4])

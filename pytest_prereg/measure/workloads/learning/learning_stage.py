@@ -12,6 +12,7 @@ from pytest_prereg.measure.workloads.language.completions import Kind, Stop
 from pytest_prereg.measure.workloads.language.paths import path_named
 from pytest_prereg.measure.workloads.language.reference_check import check_path
 from pytest_prereg.measure.workloads.language.scoring import response_log_probs
+from pytest_prereg.measure.workloads.language.watched_path import WatchedPath
 from pytest_prereg.measure.workloads.learning.grpo_setting import DROP
 from pytest_prereg.measure.workloads.learning.policy_loss import group_advantages, mismatch, token_weights
 from pytest_prereg.measure.workloads.learning.rollouts import batch_of
@@ -20,6 +21,7 @@ from pytest_prereg.measure.workloads.learning.updates import MiniBatch, old_log_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_prereg.measure.workloads.language.scoring import Path
     from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
     from pytest_prereg.measure.workloads.learning.policy_loss import Advantages, Mismatch
     from pytest_prereg.measure.workloads.learning.policy_state import Policy
@@ -79,7 +81,8 @@ class LearningStage:
     def check(self, prompts: torch.Tensor) -> list[str]:
         """Return why log-probabilities of some prompts' tokens (batch, length) are not what they should be.
 
-        They are held against float64, and whether the path does what its name says against what it held.
+        They are held against float64, and what the path holds, of few tokens and of a micro-batch, against
+        what its name says.
         """
         model, ids = self._policy.model, prompts.to(self._policy.model.device)
         with torch.no_grad():
@@ -87,10 +90,20 @@ class LearningStage:
         found = check_path(
             self._path, states, model.head, ids.flatten(), temperature=self._setting.temperature
         )
-        return found.problems(self._setting.log_probs)
+        return found.problems(self._setting.log_probs) or self._problems_of_a_pass()
+
+    def _problems_of_a_pass(self) -> list[str]:
+        watched = WatchedPath(self._path)
+        self._pass(watched)
+        self._policy.optimiser.zero_grad(set_to_none=True)
+        return watched.problems(self._setting.log_probs)
 
     def warm_up(self) -> None:
         """Do a pass forth and back at the shapes of a micro-batch, and a step of AdamW that moves nothing."""
+        self._pass(self._path)
+        self._policy.warm_up()
+
+    def _pass(self, path: Path) -> None:
         setting, model = self._setting, self._policy.model
         rows = setting.micro_batch or math.ceil(setting.batch / setting.mini_batches)
         tools = setting.tool_tokens * (setting.turns - 1)
@@ -99,9 +112,8 @@ class LearningStage:
         ids = torch.zeros(shape, dtype=torch.int64, device=model.device)
         kinds = torch.full_like(ids, int(Kind.RESPONSE), dtype=torch.uint8)
         kinds[:, : setting.prompt_tokens] = Kind.PROMPT
-        found = response_log_probs(model, ids, kinds, temperature=setting.temperature, path=self._path)
+        found = response_log_probs(model, ids, kinds, temperature=setting.temperature, path=path)
         found.sum().backward()
-        self._policy.warm_up()
 
     def learn(
         self, trajectories: Sequence[Trajectory], rewards: Sequence[float], readings: Readings
