@@ -13,7 +13,7 @@ from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.recordable import is_recordable
 from pytest_prereg.audit.remarks import WAS_REFUTED
-from pytest_prereg.audit.standing import CONFIRMATORY, read_arms
+from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.audit.withdrawn import repeats_of
 from pytest_prereg.errors import PreregError, Problem, one_line
 from pytest_prereg.evidence.model import Outcome
@@ -24,6 +24,7 @@ from pytest_prereg.measure.failures import account
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.refusals import quoted, typed
 from pytest_prereg.registry.regions import Region
+from pytest_prereg.report.failed import ended
 from pytest_prereg.report.records import (
     Record,
     judged_record,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.standing import Assessment, Beside
     from pytest_prereg.audit.withdrawn import Tombstone
     from pytest_prereg.campaign import Campaign
-    from pytest_prereg.evidence.model import RecordedRepeat
     from pytest_prereg.judge.model import Judgement
     from pytest_prereg.mode import Mode
     from pytest_prereg.registry.model import Prediction
@@ -106,23 +106,12 @@ class StudyRun:
         judgement = assessment.judgement
         if judgement is None or judgement.reason not in FAILURES:
             return assessment
-        failed = self._first(assessment, FAILURES[judgement.reason])
+        failed = next(ended(self.state, assessment, FAILURES[judgement.reason]), None)
         said = account(failed, self.state.files[failed.id.partition("/")[0]]) if failed else None
         if said is None:
             return assessment
         told = msgspec.structs.replace(judgement, detail=f"{judgement.detail} ({said})")
         return msgspec.structs.replace(assessment, judgement=told)
-
-    def _first(self, assessment: Assessment, outcome: Outcome) -> RecordedRepeat | None:
-        """The first repeat of the deciding series that ended like that in an arm of the prediction."""
-        prediction, state = assessment.prediction, self.state
-        for name in prediction.experiments:
-            arms = read_arms(state.study, prediction, name)
-            for series in state.series[name]:
-                for one in series.repeats if set(series.sessions) <= set(assessment.sessions) else ():
-                    if one.outcome is outcome and one.arm in arms:
-                        return one
-        return None
 
     def record(self, assessment: Assessment) -> Record:
         """What other plugins are told of the prediction."""

@@ -87,6 +87,7 @@ def explain(name: str, file: Path | None) -> None:
     from pytest_prereg.audit.series_states import series_states  # noqa: PLC0415
     from pytest_prereg.report.blocked import way_on  # noqa: PLC0415
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
+    from pytest_prereg.report.failed import failed_lines  # noqa: PLC0415
     from pytest_prereg.report.read_by import read_by  # noqa: PLC0415
 
     study = load(file)
@@ -103,6 +104,7 @@ def explain(name: str, file: Path | None) -> None:
             series=series,
             was_refuted=was_refuted(state, assessment.prediction),
             read_by=read_by(state, assessment.prediction),
+            failed=failed_lines(state, assessment),
             is_open=is_open(state, assessment.prediction),
             way_on=way_on(state, assessment.prediction),
         )

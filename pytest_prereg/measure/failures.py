@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.evidence.model import Finished
-from pytest_prereg.measure.executors.text import headline
+from pytest_prereg.measure.executors.text import headline, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,15 +14,23 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.model import RecordedRepeat
 
 _RAISED = frozenset({"exception", "oom"})
+_UNTOLD = frozenset({"oom"})
+"""Causes that whoever reads what was raised may not see."""
 _FRAME = '  File "'
 
 
 def account(repeat: RecordedRepeat, files: Iterable[SessionFile]) -> str | None:
     """Return why a repeat failed or is invalid, as the session ``files`` have it: a line, not a traceback."""
+    line = settling(repeat, files)
+    return said(line) if line is not None else None
+
+
+def settling(repeat: RecordedRepeat, files: Iterable[SessionFile]) -> Finished | None:
+    """Return the line that tells how a repeat ended, of the session that settled it."""
     for file in files:
         if any(_settled(repeat, attempt.repeat, attempt.outcome) for attempt in file.attempts):
             return next(
-                said(line)
+                line
                 for line in file.lines
                 if isinstance(line, Finished) and _settled(repeat, line.repeat, line.outcome)
             )
@@ -30,15 +38,26 @@ def account(repeat: RecordedRepeat, files: Iterable[SessionFile]) -> str | None:
 
 
 def said(finished: Finished) -> str | None:
-    """Return the exception that ended an attempt, else the first line of what is known of its end."""
+    """Return what :func:`words` does, cut to a line, after the cause where that would not be seen.
+
+    ``oom: RuntimeError: [enforce fail at alloc_cpu.cpp:127] …``
+    """
+    text = words(finished)
+    if text is None:
+        return None
+    return headline(f"{finished.cause}: {text}" if finished.cause in _UNTOLD and finished.error else text)
+
+
+def words(finished: Finished) -> str | None:
+    """Return the exception that ended an attempt, else the first line of what is known of its end; uncut."""
     text = finished.error or finished.cause
     if not text:
         return None
-    lines = text.splitlines()
+    lines = text.strip().splitlines()
     if finished.cause in _RAISED and any(line.startswith(_FRAME) for line in lines):
         last = max(place for place, line in enumerate(lines) if line.startswith("  "))
-        return headline(lines[last + 1] if last + 1 < len(lines) else lines[-1])
-    return headline(text)
+        return visible(lines[last + 1] if last + 1 < len(lines) else lines[-1])
+    return visible(lines[0])
 
 
 def _settled(repeat: RecordedRepeat, name: str, outcome: str) -> bool:

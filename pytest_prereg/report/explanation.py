@@ -18,7 +18,7 @@ from pytest_prereg.judge.numbers import number_text
 from pytest_prereg.registry.refusals import listed
 from pytest_prereg.registry.regions import edges
 from pytest_prereg.registry.units import registered_unit
-from pytest_prereg.report.columns import padded, wrapped
+from pytest_prereg.report.columns import broken, padded
 from pytest_prereg.report.commands import decision_rule, estimand
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def explanation_lines(
     series: Mapping[str, Sequence[SeriesState]] = _NO_SERIES,
     was_refuted: bool = False,
     read_by: Sequence[str] = (),
+    failed: Sequence[str] = (),
     is_open: bool | None = None,
     way_on: str | None = None,
 ) -> list[str]:
@@ -142,6 +143,7 @@ def explanation_lines(
         was_refuted: Whether what was measured refutes it, if nothing had been done since about what it rests
             on: then it is decided, and a successor of it exploratory.
         read_by: What took the readings, and why each may decide: a line for each instrument.
+        failed: Why repeats failed: the causes, and what the first of them said.
         is_open: Whether the next series decides in place of the one that decided nothing; told by its reason
             alone if it is not known.
         way_on: What may still let one be measured that is pending, since what calibrates its instrument has
@@ -149,10 +151,10 @@ def explanation_lines(
     """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
     told = _paragraphs(
-        assessment, study, series, read_by, was_refuted=was_refuted, is_open=is_open, way_on=way_on
+        assessment, study, series, read_by, failed, was_refuted=was_refuted, is_open=is_open, way_on=way_on
     )
     for label, text in told:
-        for line in wrapped(text, width - _LABEL):
+        for line in broken(text, width - _LABEL):
             lines.append(f"{padded(label, _LABEL)}{line}")
             label = ""  # noqa: PLW2901 - it stands before the first line alone
     return lines
@@ -174,6 +176,7 @@ def _paragraphs(
     study: Study,
     series: Mapping[str, Sequence[SeriesState]],
     read_by: Sequence[str],
+    failed: Sequence[str],
     *,
     was_refuted: bool,
     is_open: bool | None,
@@ -202,6 +205,7 @@ def _paragraphs(
         return
     yield "found", _found(assessment, judgement)
     yield "because", _because(assessment, judgement)
+    yield from zip(("failed", *[""] * len(failed)), failed, strict=False)
     yield from _set_aside(assessment, judgement)
     if assessment.earlier is not None:
         yield "before", _before(assessment.earlier)

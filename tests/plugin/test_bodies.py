@@ -11,7 +11,10 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from real_study import RealStudy, complaints
+
+from pytest_prereg.cli import main
 
 GOOD = "repeat.record('t', 1 + repeat.index / 1000)"
 SLEEPER = "['sleep', '300']"
@@ -46,6 +49,8 @@ def times_out(code: str) -> Body:
     return Body(code, "timeout", "deadline", "rare-event: 3 timeouts")
 
 
+SENTENCE = f"it takes {'a word, ' * 60}and this"
+
 BODIES = {
     "good": ok(GOOD),
     "raises": fails("raise RuntimeError('no luck')", "RuntimeError: no luck"),
@@ -54,6 +59,9 @@ BODIES = {
         "with repeat.timer('t'):\n    raise RuntimeError('in the timer')", "RuntimeError: in the timer"
     ),
     "raises_at_length": fails("raise RuntimeError('h' * 10_000_000 + 'tail')", "h" * 50),
+    "raises_a_long_sentence": fails(
+        f"raise ValueError({SENTENCE!r})", "ValueError: it takes a word, a word,"
+    ),
     "raises_what_cannot_be_told": fails(
         "class Mute(Exception):\n    def __str__(self): raise ValueError\nraise Mute",
         "experiments.bodies.raises_what_cannot_be_told.<locals>.Mute: <exception str() failed>",
@@ -62,12 +70,12 @@ BODIES = {
     "recurses": fails("def again(): again()\nagain()", "RecursionError: maximum recursion depth exceeded"),
     "wants_memory": fails(
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n[bytearray(1 << 26) for _ in range(32)]",
-        "MemoryError",
+        "oom: MemoryError",
         "oom",
     ),
     "wraps_want_of_memory": fails(
         "try: bytearray(1 << 50)\nexcept MemoryError as error: raise RuntimeError('step 3 failed') from error",
-        "RuntimeError: step 3 failed",
+        "oom: RuntimeError: step 3 failed",
         "oom",
     ),
     "leaves_with_zero": fails(f"{GOOD}; os._exit(0)", "exited with status 0 and without a result", "exit"),
@@ -263,6 +271,23 @@ def test_the_verdict_says_what_happened(everything, name):
         "invalid": f"{first}: with it the verdict could be another ({body.said}",
     }
     assert told.get(body.outcome, body.said) in everything.words
+
+
+@pytest.mark.parametrize(
+    ("name", "causes", "said"),
+    [
+        ("raises_a_long_sentence", "exception: 3", f"ValueError: {SENTENCE}"),
+        ("wraps_want_of_memory", "oom: 3", "RuntimeError: step 3 failed"),
+    ],
+)
+def test_explain_counts_the_causes_and_has_the_first_error_in_full(
+    everything, monkeypatch, name, causes, said
+):
+    monkeypatch.chdir(everything.study.path)
+
+    told = " ".join(CliRunner().invoke(main, ["explain", name]).output.split())
+
+    assert f"failed {causes} first bodies/1/{name}/1: {said} history" in told
 
 
 def test_every_body_finds_the_machine_as_if_it_were_the_first(everything):
