@@ -13,6 +13,7 @@ from pytest_prereg.measure.checkpoints import make_private
 from pytest_prereg.measure.experiment import unit_of
 from pytest_prereg.measure.instruments.bench import bench
 from pytest_prereg.measure.instruments.readers import READERS, reader_of
+from pytest_prereg.measure.instruments.reading import NOWHERE
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
 from pytest_prereg.measure.instruments.window import Window
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_prereg.measure.experiment import MetricDeclarations
-    from pytest_prereg.measure.instruments.reading import Reader, Reading
+    from pytest_prereg.measure.instruments.reading import Reached, Reader, Reading
 
 BENCH_SECONDS = 0.2
 
@@ -276,7 +277,8 @@ class Repeat:
             self._vectors.add(name)
         self._append(name, number if isinstance(number, list) else [number], instrument)
 
-    def _window(self, name: str, instrument: str) -> Window:
+    def _window(self, name: str, instrument: str, *, reached: Reached = NOWHERE) -> Window:
+        """Return a window; ``reached`` is for the built-in experiments alone, as in :meth:`_taken_by`."""
         kind = INSTRUMENTS[instrument]
         unit = self._units.get(metric_name(name), kind.unit)
         scale = in_unit(kind, unit)
@@ -286,6 +288,7 @@ class Repeat:
             lambda: self._reader(name, instrument),
             lambda reading: self._take_reading(name, reading, scale),
             lambda reason: self._tell_unreadable(name, instrument, reason),
+            reached=reached,
         )
 
     def _reader(self, name: str, instrument: str) -> Reader:

@@ -20,7 +20,7 @@ from pytest_prereg.evidence import kernel_counters
 from pytest_prereg.measure.executors import processes
 from pytest_prereg.measure.instruments import wall_clock
 from pytest_prereg.measure.instruments.clocks import device_failure
-from pytest_prereg.measure.instruments.reading import Reading, UnreadableError
+from pytest_prereg.measure.instruments.reading import Reached, Reading, UnreadableError
 
 PROC = Path("/proc")
 RESET_PEAK = "5"
@@ -124,6 +124,12 @@ class ProcessMemory:
         self._stop = _held(os.getpid())
         self._resets = MARK_RESETS.seen - self._resets
 
+    def reached(self) -> Reached:
+        """Return the peak up to now; where that isn't known, what was held at the start."""
+        mark = _held(os.getpid()).peak
+        peak = max(self._reached, self._start.resident, 0 if self._is_older(mark) else mark)
+        return Reached(peak, peak - self._start.resident)
+
     def reading(self) -> Reading:
         """Return the peak.
 
@@ -140,14 +146,18 @@ class ProcessMemory:
         swapped = self._stop.swapped - self._start.swapped
         if swapped > 0:
             raise UnreadableError(f"{swapped} bytes of this process were swapped out in the window")
-        before = self._start.peak
-        if before - self._start.resident > lag() and self._stop.peak <= before:
+        if self._is_older(self._stop.peak):
             raise UnreadableError(
-                f"this process held {before} bytes before the window, which is no less than in it, and the "
-                f"kernel did not set that mark back{self._refusal}"
+                f"this process held {self._start.peak} bytes before the window, which is no less than in it, "
+                f"and the kernel did not set that mark back{self._refusal}"
             )
         peak = max(self._stop.peak, self._reached, self._start.resident)
         return Reading(value=peak, instrument="process-memory", details=self._details(peak))
+
+    def _is_older(self, peak: int) -> bool:
+        """Whether a mark is from before the window, and was not set back."""
+        before = self._start.peak
+        return before - self._start.resident > lag() and peak <= before
 
     def _details(self, peak: int) -> dict[str, Any]:
         counted = kernel_counters.pages_swapped()
@@ -304,6 +314,12 @@ class CudaMemory:
         self._open.remove(self)
         PEAK_RESETS.unwatch()
         self._driver[1] = self._given_by_driver()
+
+    def reached(self) -> Reached:
+        """Return the peak up to now of the device that was current when the window began."""
+        self._note_peaks()
+        peak = self._peaks[self._device]
+        return Reached(peak, peak - self._before[HELD])
 
     def reading(self) -> Reading:
         """Return the peak of the device that was current when the window began.

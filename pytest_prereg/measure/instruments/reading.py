@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,21 @@ class Reading:
     """What took it: one that falls back to another says so here."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else it saw, in JSON's types; kept as a diagnostic, never judged."""
+
+
+class Reached(NamedTuple):
+    """How far a peak had come at a moment of the window."""
+
+    value: float = 0.0
+    growth: float = 0.0
+    """Above what there was when the window began."""
+
+    def highest(self, other: Reached) -> Reached:
+        """Return what is higher of two windows, each by itself."""
+        return Reached(max(self.value, other.value), max(self.growth, other.growth))
+
+
+NOWHERE = Reached()
 
 
 class UnreadableError(Exception):

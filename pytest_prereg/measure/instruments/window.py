@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pytest_prereg.measure.instruments import wall_clock
-from pytest_prereg.measure.instruments.reading import UnreadableError
+from pytest_prereg.measure.instruments.reading import NOWHERE, Reached, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,8 @@ class Window:
     """Reads over its block, and hands the reading to ``take``, or to ``refuse`` why there is none.
 
     A block that raises has no reading. The accelerator is synchronised at both ends. ``new_reader`` is called
-    at each entry: what one block left in a reader is no reading of the next.
+    at each entry: what one block left in a reader is no reading of the next. Of a block that is gone on with
+    after an attempt at it was lost, ``reached`` is the highest that was read in there: a peak is no lower.
     """
 
     def __init__(
@@ -25,7 +27,10 @@ class Window:
         new_reader: Callable[[], Reader],
         take: Callable[[Reading], None],
         refuse: Callable[[str], None],
+        *,
+        reached: Reached = NOWHERE,
     ) -> None:
+        self._reached = reached
         self._new_reader = new_reader
         self._take = take
         self._refuse = refuse
@@ -50,6 +55,16 @@ class Window:
             self._reader = None
             raise
         return self
+
+    def so_far(self) -> Reached:
+        """Return the highest of the block under way, in the instrument's unit; 0 where it can't tell."""
+        reached = getattr(self._reader, "reached", None)
+        if reached is None or not self._reads:
+            return self._reached
+        try:
+            return self._reached.highest(reached())
+        except UnreadableError:
+            return self._reached
 
     def expect(self, count: int, operator: str) -> None:
         """Say how often the block called an operator of torch (``aten::mm``), before the block ends.
@@ -78,13 +93,24 @@ class Window:
             reader.stop()
             if kind is not None:
                 return
-            reading = reader.reading()
+            reading = self._highest(reader.reading())
         except UnreadableError as error:
             if kind is None:
                 self._refuse(str(error))
             return
         self._reading = reading
         self._take(reading)
+
+    def _highest(self, reading: Reading) -> Reading:
+        lost, details = self._reached, reading.details
+        if not lost.value:
+            return reading
+        growth = max(details.get("growth", 0.0), lost.growth)
+        return replace(
+            reading,
+            value=max(reading.value, lost.value),
+            details={**details, "growth": growth, "of_lost_attempts": lost._asdict()},
+        )
 
     def _start(self, reader: Reader) -> None:
         self._reads = False

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
+from pytest_prereg.measure.instruments.reading import NOWHERE, Reached
 from pytest_prereg.measure.workloads.learning.journal import (
     DamagedError,
     Frames,
@@ -85,6 +86,8 @@ class Sampled(msgspec.Struct, frozen=True, kw_only=True, tag="sampled"):
     generator: bytes
     """State of the generator of draws after them."""
     samples: dict[str, list[float]]
+    reached: Reached = NOWHERE
+    """Peak of memory from the step's beginning to here, in bytes; 0: not read."""
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True, tag="settled"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pytest_prereg.measure.instruments.reading import NOWHERE, Reached
 from pytest_prereg.measure.workloads.learning.checkpoint import Began, Sampled, Settled, Stepped
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ class Recall:
     def round(self, step: int, number: int) -> Sampled | None:
         """Return a round of rollouts that was sampled."""
         return self._rounds.get((step, number))
+
+    def reached(self, step: int) -> Reached:
+        """Return the peak of memory up to the last of a step's rounds that was sampled, in bytes, or 0."""
+        found = (each.reached for (of, _), each in self._rounds.items() if of == step)
+        return reduce(Reached.highest, found, NOWHERE)
 
     def receipts(self, step: int) -> list[Receipt]:
         """Return the rewards of a step that were paid."""
