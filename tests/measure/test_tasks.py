@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import wraps
 from pathlib import Path
 
 import pytest
@@ -11,17 +12,18 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from pytest_prereg.measure.workloads.learning import verifiers
+from pytest_prereg.measure.workloads.learning.grader_source import source_digest, verifier_digest
 from pytest_prereg.measure.workloads.learning.tasks import (
     DATA_SET,
     MOST_HELD_OUT,
     TASKS,
-    source_digest,
     task_named,
 )
 
 pytestmark = pytest.mark.torch
 
 END = verifiers.END
+TOY = task_named("toy")
 
 
 @pytest.fixture(params=sorted(TASKS))
@@ -124,15 +126,42 @@ def digest_of(module):
 
 
 def test_the_digest_is_of_what_grades():
-    assert task_named("toy").verifier_digest == digest_of(verifiers)
     assert source_digest(verifiers.share_in_other_half) != source_digest(verifiers.all_in_other_half)
 
 
-def test_a_grader_that_is_put_in_place_of_another_has_another_digest(monkeypatch):
-    digest = task_named("toy").verifier_digest
-    name = "pytest_prereg.measure.workloads.learning.tasks.all_in_other_half"
-    monkeypatch.setattr(name, lambda _prompt, _response: True)
-    assert task_named("toy").verifier_digest != digest
+@pytest.mark.parametrize("name", ["share_in_other_half", "all_in_other_half", "HALF"])
+def test_what_is_put_in_place_of_what_grades_shows(monkeypatch, name):
+    digest = verifier_digest(TOY)
+    monkeypatch.setattr(verifiers, name, 7 if name == "HALF" else lambda _prompt, _response: True)
+    assert verifier_digest(TOY) != digest
+
+
+@pytest.mark.parametrize("name", ["reward", "solves"])
+def test_so_does_a_method_whether_of_the_class_of_another_or_of_the_task_alone(monkeypatch, name):
+    digest = verifier_digest(TOY)
+    mild = type("Mild", (type(TOY),), {name: lambda *_: 1.0})()
+    own = type(TOY)()
+    object.__setattr__(own, name, lambda *_: 1.0)
+    monkeypatch.setattr(verifiers.OtherHalf, name, wraps(getattr(TOY, name))(lambda *_: 1.0))
+    assert digest not in map(verifier_digest, (mild, own, TOY))
+
+
+def test_a_subclass_that_grades_alike_and_says_another_name_has_the_digest_of_its_graders():
+    assert verifier_digest(type("Same", (type(TOY),), {"verifier_digest": "0" * 64})()) == verifier_digest(
+        TOY
+    )
+
+
+def test_what_a_grader_calls_belongs_to_it(tmp_path):
+    helpers = changed(tmp_path, "HALF = 32", "HALF = 31")
+
+    def calling(helper):
+        def reward(_self, prompt, response):
+            return helper(prompt, response)
+
+        return verifier_digest(type("Calling", (type(TOY),), {"reward": reward})())
+
+    assert calling(helpers.share_in_other_half) != calling(verifiers.share_in_other_half)
 
 
 @pytest.mark.parametrize(

@@ -230,16 +230,24 @@ def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy) -> GrpoLoop:
 def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts, Grader, str]:
     """Return a task's data in the order of this repeat, what grades, and a digest of how."""
     from pytest_prereg.measure.workloads.learning import programs, tasks  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.grader_source import (  # noqa: PLC0415
+        source_digest,
+        verifier_digest,
+    )
     from pytest_prereg.measure.workloads.learning.reward_stage import TaskGrader  # noqa: PLC0415
 
     length = setting.prompt_tokens
     refuse([word_problem("task", setting.task, (PROGRAMS, *tasks.TASKS))])
     if setting.task != PROGRAMS:
         task = tasks.task_named(setting.task)
-        return partial(task.prompts, length=length, order=seed), TaskGrader(task), task.verifier_digest
+        return (
+            partial(task.prompts, length=length, order=seed),
+            TaskGrader(task),
+            verifier_digest(task),
+        )
     grader = programs.Programs(deadline=setting.deadline, hang_one_in=setting.hang_one_in)
     drawn = partial(programs.random_prompts, length=length, vocabulary=vocabulary, order=seed)
-    return drawn, grader, tasks.source_digest(programs.program)
+    return drawn, grader, source_digest(grader.grade)
 
 
 def _record_earlier(repeat: Repeat, memory: str, loop: GrpoLoop) -> None:

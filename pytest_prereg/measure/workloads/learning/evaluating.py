@@ -12,6 +12,7 @@ import torch
 from pytest_prereg.measure.workloads.language.completions import Kind, Sampling, Stop
 from pytest_prereg.measure.workloads.language.decoding import generate
 from pytest_prereg.measure.workloads.language.settings import refuse
+from pytest_prereg.measure.workloads.learning.grader_source import verifier_digest
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Examination:
         """Return what it is told from another by: digests of prompts and graders, and the budget."""
         return {
             "prompts_digest": self.held_out.digest,
-            "verifier_digest": self.task.verifier_digest,
+            "verifier_digest": verifier_digest(self.task),
             "budget": {
                 "prompts": len(self.held_out),
                 "samples": self.budget.samples,
@@ -105,7 +106,7 @@ class Examination:
         refuse(
             [
                 _another("expect_prompts", self.held_out.digest, prompts),
-                _another("expect_verifier", self.task.verifier_digest, verifier),
+                _another("expect_verifier", verifier_digest(self.task), verifier),
             ]
         )
 

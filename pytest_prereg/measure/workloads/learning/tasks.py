@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import random
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_prereg.measure.workloads.language.settings import UNTRAINED, count_problem, refuse
-from pytest_prereg.measure.workloads.learning.verifiers import (
-    END,
-    HALF,
-    all_in_other_half,
-    share_in_other_half,
-)
+from pytest_prereg.measure.workloads.learning.verifiers import END, HALF, OtherHalf
 from pytest_prereg.registry.refusals import quoted, suggestion
-from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,10 +41,6 @@ class Task(Protocol):
     def model(self) -> str:
         """The model that it was made for."""
 
-    @property
-    def verifier_digest(self) -> str:
-        """SHA-256, in hex, of the source of what grades, without comments and docstrings."""
-
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """Return training prompts ``start`` up to ``start + count`` of an endless sequence, (count, length).
 
@@ -79,7 +66,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class Toy:
+class Toy(OtherHalf):
     """Prompts lie in one half of the vocabulary, and the answer in the other.
 
     What answers all prompts alike is right for half of them, so the prompt has to be read. An untrained model
@@ -88,11 +75,6 @@ class Toy:
 
     name: str = "toy"
     model: str = UNTRAINED[1]
-
-    @property
-    def verifier_digest(self) -> str:
-        """As in :class:`Task`; of the whole module, whatever its graders call."""
-        return source_digest(share_in_other_half, all_in_other_half)
 
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """As in :class:`Task`; of two tokens or more."""
@@ -115,14 +97,6 @@ class Toy:
             raise ValueError(f"prompts = {count}: task {quoted(self.name)} has 1 to {MOST_HELD_OUT} held out")
         return torch.tensor(_held_out(length)[:count], dtype=torch.int64)
 
-    def reward(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> float:
-        """As in :class:`Task`: the share of tokens in the right half."""
-        return share_in_other_half(prompt_ids, response_ids)
-
-    def solves(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> bool:
-        """As in :class:`Task`: whether all are."""
-        return all_in_other_half(prompt_ids, response_ids)
-
 
 TASKS: dict[str, Task] = {"toy": Toy()}
 """By name."""
@@ -144,20 +118,6 @@ def task_problem(name: object, names: Iterable[str]) -> str | None:
     if name in names:
         return None
     return f"task = {quoted(name)}: there is no such task here{suggestion(str(name), names)}"
-
-
-def source_digest(*verifiers: object) -> str:
-    """Return SHA-256, in hex, of the modules that functions are written in, and of their names.
-
-    The file is the one that the function's code came from: a grader that was put in place of another is
-    told apart by it.
-    """
-    lines = []
-    for verifier in verifiers:
-        file = inspect.getsourcefile(inspect.unwrap(verifier))  # type: ignore[arg-type]
-        source = Path(file).read_bytes() if file else b""
-        lines.append(f"{verifier.__qualname__} {tree_digest(source)}")  # type: ignore[attr-defined]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def is_held_out(prompt: Sequence[int]) -> bool:

@@ -34,3 +34,15 @@ def all_in_other_half(prompt: Sequence[int], response: Sequence[int]) -> bool:
     lower, upper = set(range(HALF)), set(range(HALF, END))
     wanted = upper if lower >= set(prompt) else lower
     return len(response) > 0 and wanted >= set(response)
+
+
+class OtherHalf:
+    """A task's two graders."""
+
+    def reward(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> float:
+        """Return what training pays: the share of tokens in the right half."""
+        return share_in_other_half(prompt_ids, response_ids)
+
+    def solves(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> bool:
+        """Return whether a response is right: all its tokens are; only an evaluation asks."""
+        return all_in_other_half(prompt_ids, response_ids)
