@@ -27,10 +27,18 @@ def memory_read(repeat: Repeat, *, on_cuda: bool) -> Iterator[None]:
     window = repeat.instrument(name).window(PEAK)
     with window:
         yield
-    if window.reading is None:
-        repeat._unreadable(name, f'metric "{GROWTH}": {name} can\'t be read', GROWTH)  # noqa: SLF001
+    record_growth(repeat, name, [] if window.reading is None else [window.reading.details["growth"]])
+
+
+def record_growth(repeat: Repeat, instrument: str, growths: Sequence[float]) -> None:
+    """Record ``memory_growth``, a detail of what an instrument of the package read, as read by it.
+
+    Where it read nothing, that is why there is no value, as it is for the peak.
+    """
+    if growths:
+        repeat._taken_by(instrument).record(GROWTH, one_or_all(growths))  # noqa: SLF001
     else:
-        repeat._taken_by(name).record(GROWTH, window.reading.details["growth"])  # noqa: SLF001
+        repeat._unreadable(instrument, f'metric "{GROWTH}": {instrument} can\'t be read', GROWTH)  # noqa: SLF001
 
 
 def one_or_all(samples: Sequence[float]) -> float | list[float]:

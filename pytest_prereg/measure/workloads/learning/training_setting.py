@@ -54,6 +54,7 @@ class TrainingSetting:
     device: str
     compiled: bool
     checkpointing: bool
+    expect_model: str = ""
 
     def __post_init__(self) -> None:
         refuse(self._problems())
@@ -76,7 +77,7 @@ class TrainingSetting:
         yield word_problem("log_probs", self.log_probs, LOG_PROBS)
         yield switch_problem("compiled", self.compiled)
         yield switch_problem("checkpointing", self.checkpointing)
-        yield from model_problems(self.model, self.dtype, self.device)
+        yield from model_problems(self.model, self.dtype, self.device, self.expect_model)
         if self.dtype == "float16":
             yield 'dtype = "float16": AdamW\'s epsilon is 0 in it; give "bfloat16" or "float32"'
         if not any(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()):
