@@ -21,7 +21,9 @@ pytest.importorskip("transformers")
 import grpo_runs  # noqa: E402
 from grpo_runs import OPEN, Data, Parity, digest, kept, loop_of, noted, setting, train  # noqa: E402
 
-from pytest_prereg.measure.workloads.learning import checkpoint, journal  # noqa: E402
+from pytest_prereg.measure.instruments.reading import Reached, Reading  # noqa: E402
+from pytest_prereg.measure.instruments.window import Window  # noqa: E402
+from pytest_prereg.measure.workloads.learning import checkpoint, journal, surroundings  # noqa: E402
 from pytest_prereg.measure.workloads.learning.checkpoint import (  # noqa: E402
     MANIFEST,
     Began,
@@ -140,6 +142,43 @@ def test_the_time_that_was_waited_before_a_kill_is_counted(tmp_path):
     assert loop.progress.measured[0].samples["t_reward"][0] >= waited
 
 
+class Reads:
+    """Reads of each window what it is told to; stands for memory, which can't be told what to hold."""
+
+    def __init__(self, *peaks):
+        self.peaks = iter(peaks)
+
+    def start(self): ...
+
+    def stop(self): ...
+
+    def reached(self):
+        peak = next(self.peaks)
+        return Reached(peak, peak - 100)
+
+    def reading(self):
+        peak, growth = self.reached()
+        return Reading(value=peak, instrument="told", details={"growth": growth})
+
+
+def window(loop, *peaks):
+    return Window(lambda: Reads(*peaks), lambda _: None, pytest.fail, reached=loop.reached)
+
+
+def test_the_peak_of_memory_before_a_kill_is_the_step_s_as_well(tmp_path):
+    """Killed while it waits for rewards, a step does not read the peak of its generation again."""
+    first = loop_of(setting(generate_at_once=1), grader=Dies(9), folder=tmp_path)
+    first.step(window(first, 500, 400, 300))
+    with pytest.raises(Killed):
+        first.step(window(first, 900, 800, 700))
+    again = loop_of(setting(generate_at_once=1), folder=tmp_path)
+    assert again.reached == (900, 800)
+    measured = again.step(window(again, 600))
+    assert measured.samples["peak_memory"] == [900]
+    assert measured.samples["memory_growth"] == [800]
+    assert again.step(window(again, 200, 400, 300)).samples["peak_memory"] == [300]
+
+
 def test_killed_wherever_something_reaches_the_disk_it_goes_on_bit_for_bit(
     tmp_path, undisturbed, monkeypatch
 ):
@@ -215,6 +254,36 @@ def test_another_seed_does_not_go_on_from_it(tmp_path, monkeypatch):
     monkeypatch.setattr(grpo_runs, "SEED", 12)
     with pytest.raises(CheckpointError, match="seed 11, and here 12"):
         loop_of(setting(), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda patch: patch.setattr(surroundings.transformers, "__version__", "9.9"),
+            r"transformers .*, and here 9\.9",
+        ),
+        (lambda _: torch.set_float32_matmul_precision("medium"), "highest, and here medium"),
+        (lambda _: torch.set_num_threads(2), "threads 1, and here 2"),
+        (
+            lambda patch: patch.setattr(
+                surroundings, "workload_versions", lambda module: ((module, "2"), ("below.it", "9"))
+            ),
+            "version of below.it not there, and here 9",
+        ),
+    ],
+)
+def test_nothing_is_gone_on_from_under_what_may_change_its_bits(tmp_path, monkeypatch, change, message):
+    module = "pytest_prereg.measure.workloads.grpo"
+    before = Checkpoint(tmp_path, surroundings.surroundings(module))
+    before.open()
+    before.close()
+    try:
+        change(monkeypatch)
+        with pytest.raises(CheckpointError, match=message):
+            Checkpoint(tmp_path, surroundings.surroundings(module)).open()
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def files(folder):

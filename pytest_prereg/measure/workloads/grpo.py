@@ -6,6 +6,7 @@ rewarded by running them as programs in processes with a deadline.
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,13 @@ import msgspec
 
 from pytest_prereg.measure.experiment import experiment
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
-from pytest_prereg.measure.workloads.language.settings import refuse, word_problem
+from pytest_prereg.measure.workloads.language.recording import (
+    GROWTH,
+    PEAK,
+    memory_instrument,
+    one_or_all,
+    record_growth,
+)
 from pytest_prereg.measure.workloads.learning.grpo_setting import PROGRAMS, GrpoSetting
 
 if TYPE_CHECKING:
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "2"
 
 _CLOCKED = ("t_gen", "t_sample", "t_reward", "t_score", "t_train", "t_sync", "reward_work", "reward_longest")
-_PEAK = "peak_memory"
 
 
 @experiment(
@@ -65,6 +71,7 @@ _PEAK = "peak_memory"
         "ratio_largest": "1",
         "policy_version": {"unit": "1", "exact": True},
         "peak_memory": "byte",
+        "memory_growth": "byte",
     },
     # Every torch optimiser imports the second, which takes as long as the first.
     preload=["torch", "torch._dynamo", "transformers.models.qwen3.modeling_qwen3"],
@@ -101,6 +108,7 @@ def grpo_step(
     device: str = "auto",
     attempts: int = 1,
     checkpoint_every: int = 1,
+    expect_model: str = "",
 ) -> None:
     """Train ``steps`` times: sample ``prompts`` x ``group`` completions, reward each, update the policy.
 
@@ -133,9 +141,10 @@ def grpo_step(
 
     Every metric has one sample per step, ``t_sample`` one per draw; ``t_train``, ``clipped`` and
     ``ratio_largest`` have one per step with an update. A repeat in which everything was dropped is invalid.
-    ``policy_version`` counts the updates up to the end of the step. With ``steps`` above 1 the whole state is kept after every ``checkpoint_every``,
-    never if 0, and every reward once it is paid. A lost attempt is gone on from, bit for bit, on the same
-    device and with as many threads; no stage waits for the disk.
+    ``policy_version`` counts the updates up to the end of the step, and ``memory_growth`` is how far
+    ``peak_memory`` was above the step's beginning. With ``steps`` above 1 the whole state is kept after every
+    ``checkpoint_every``, never if 0, and every reward once it is paid. A lost attempt is gone on from, bit
+    for bit, on the same device and with as many threads; no stage waits for the disk.
 
     The diagnostic ``attempts_began_after`` tells how many steps were done when each attempt began: what a
     kill cut short within a stage was done again, and only the last try of that is timed.
@@ -174,24 +183,28 @@ def grpo_step(
         device=device,
         attempts=attempts,
         checkpoint_every=checkpoint_every,
+        expect_model=expect_model,
     )
+    policy = _policy(setting, seed=repeat.seed)
+    with closing(_loop(repeat, setting, policy)) as loop:
+        _train(repeat, loop, memory_instrument(on_cuda=policy.model.on_cuda), steps)
+
+
+def _train(repeat: Repeat, loop: GrpoLoop, memory: str, steps: int) -> None:
     from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: PLC0415
 
-    policy = _policy(setting, seed=repeat.seed)
-    loop = _loop(repeat, setting, policy)
     if problems := loop.check():
         repeat.invalidate("; ".join(problems))
         return
-    memory = "cuda-memory" if policy.model.device.type == "cuda" else "process-memory"
     _record_earlier(repeat, memory, loop)
     loop.warm_up()
     try:
         while loop.progress.step < steps:
-            loop.step(repeat.instrument(memory).window(_PEAK))
+            loop.step(repeat._window(PEAK, memory, reached=loop.reached))  # noqa: SLF001
     except (RewardUnavailableError, MismatchError) as error:
         repeat.invalidate(str(error))
-    _record(repeat, loop.progress.measured)
+    _record(repeat, memory, loop.progress.measured)
     _tell(repeat, loop)
 
 
@@ -202,7 +215,9 @@ def _policy(setting: GrpoSetting, *, seed: int) -> Policy:
     from pytest_prereg.measure.workloads.learning.policy_state import Policy  # noqa: PLC0415
 
     torch.manual_seed(seed % 2**63)  # nothing here draws from it, but a model's own code may
-    model = load(setting.model, seed=seed, dtype=setting.dtype, device=setting.device)
+    model = load(
+        setting.model, seed=seed, dtype=setting.dtype, device=setting.device, expect=setting.expect_model
+    )
     setting.check_context(model.context)
     return Policy(model, seed=seed, learning_rate=setting.learning_rate, rollout_dtype=setting.rollout_dtype)
 
@@ -210,16 +225,17 @@ def _policy(setting: GrpoSetting, *, seed: int) -> Policy:
 def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy) -> GrpoLoop:
     from pytest_prereg.measure.workloads.learning.checkpoint import Checkpoint  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.loop import GrpoLoop  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.surroundings import surroundings  # noqa: PLC0415
 
     prompts, grader, verifier = _task(setting, vocabulary=policy.model.vocabulary, seed=repeat.seed)
-    repeat.record("model", policy.model.origin)
-    repeat.record("verifier", verifier)
+    for name, value in {**policy.model.ran(), "verifier": verifier}.items():
+        repeat.record(name, value)
     checkpoint = None
     if setting.steps > 1 and setting.checkpoint_every:
         identity = {
             **setting.identity(),
             **policy.identity(),
-            "workload": WORKLOAD_VERSION,
+            **surroundings(__name__),
             "seed": repeat.seed,
             "verifier": verifier,
         }
@@ -237,7 +253,6 @@ def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts,
     from pytest_prereg.measure.workloads.learning.reward_stage import TaskGrader  # noqa: PLC0415
 
     length = setting.prompt_tokens
-    refuse([word_problem("task", setting.task, (PROGRAMS, *tasks.TASKS))])
     if setting.task != PROGRAMS:
         task = tasks.task_named(setting.task)
         return (
@@ -252,19 +267,24 @@ def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts,
 
 def _record_earlier(repeat: Repeat, memory: str, loop: GrpoLoop) -> None:
     """Record the peaks that earlier attempts at this repeat read; those of this one are appended."""
-    peaks = [each.samples[_PEAK][0] for each in loop.measured_earlier if _PEAK in each.samples]
+    peaks = [each.samples[PEAK][0] for each in loop.measured_earlier if PEAK in each.samples]
     if peaks:
-        repeat._taken_by(memory).record(_PEAK, peaks)  # noqa: SLF001
+        repeat._taken_by(memory).record(PEAK, peaks)  # noqa: SLF001
 
 
-def _record(repeat: Repeat, measured: Sequence[Measured]) -> None:
+def _record(repeat: Repeat, memory: str, measured: Sequence[Measured]) -> None:
     clock = repeat._taken_by(WALL_CLOCK)  # noqa: SLF001
-    for name in sorted({name for each in measured for name in each.samples} - {_PEAK}):
-        samples = [value for each in measured for value in each.samples.get(name, ())]
+    for name in sorted({name for each in measured for name in each.samples} - {PEAK, GROWTH}):
         taker = clock if name in _CLOCKED else repeat
-        taker.record(name, samples if len(samples) > 1 else samples[0])
+        taker.record(name, one_or_all(_samples(measured, name)))
+    if measured:
+        record_growth(repeat, memory, _samples(measured, GROWTH))
     if measured and not any(each.notes["updates"] for each in measured):
         repeat.invalidate("everything that was sampled was dropped, so no update was made, and none timed")
+
+
+def _samples(measured: Sequence[Measured], name: str) -> list[float]:
+    return [value for each in measured for value in each.samples.get(name, ())]
 
 
 def _tell(repeat: Repeat, loop: GrpoLoop) -> None:
@@ -275,3 +295,4 @@ def _tell(repeat: Repeat, loop: GrpoLoop) -> None:
     repeat.record("reward_faults", [msgspec.to_builtins(each) for each in state.faults])
     repeat.record("late_rewards", state.late)
     repeat.record("attempts_began_after", loop.began)
+    repeat.record("not_kept", list(loop.not_kept))

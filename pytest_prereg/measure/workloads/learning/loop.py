@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pytest_prereg.measure.instruments.reading import NOWHERE
 from pytest_prereg.measure.workloads.language.completions import Stop
 from pytest_prereg.measure.workloads.learning.checkpoint import Measured, Progress, Settled, Stepped
 from pytest_prereg.measure.workloads.learning.learning_stage import LearningStage
@@ -29,6 +30,7 @@ from pytest_prereg.measure.workloads.learning.step_readings import Readings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_prereg.measure.instruments.reading import Reached
     from pytest_prereg.measure.instruments.window import Window
     from pytest_prereg.measure.workloads.learning.checkpoint import Checkpoint
     from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
@@ -89,6 +91,21 @@ class GrpoLoop:
         """What earlier attempts measured of steps that are done; asked for before the first step."""
         return [*self.progress.measured, *self._recall.all_measured()]
 
+    @property
+    def reached(self) -> Reached:
+        """Peak of memory in the step under way, as lost attempts at it read it, in bytes, or 0."""
+        return self._recall.reached(self.progress.step)
+
+    @property
+    def not_kept(self) -> tuple[str, ...]:
+        """What could not be written to the checkpoint, a sentence each."""
+        return self._checkpoint.faults if self._checkpoint is not None else ()
+
+    def close(self) -> None:
+        """Leave the checkpoint to others."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+
     def check(self) -> list[str]:
         """Return what is wrong with the log-probabilities that it would learn from, in sentences."""
         return self._learning.check(self._prompts(0, 1))
@@ -102,7 +119,8 @@ class GrpoLoop:
         """Do the next step and keep it; what it measured is kept with it, and not measured again.
 
         Args:
-            memory: Entered around the step, for ``peak_memory``.
+            memory: Entered around the step, for ``peak_memory``; made after the step before, with
+                :attr:`reached`.
 
         Raises:
             RewardUnavailableError: A trajectory has no reward, for no reason of its own.
@@ -111,12 +129,13 @@ class GrpoLoop:
         recorded = self._recall.measured(self.progress.step)
         readings, version = Readings(), self._policy.version
         with memory if memory is not None and recorded is None else nullcontext():
-            trajectories = self._rewarded(readings)
+            trajectories = self._rewarded(readings, memory)
             receipts = self.ledger.receipts(trajectories)
             learnt = self._learning.learn(trajectories, [each.grade.reward for each in receipts], readings)
             self._sync(readings)
         if memory is not None and memory.reading is not None:
-            readings.take(peak_memory=memory.reading.value)
+            found = memory.reading
+            readings.take(peak_memory=found.value, memory_growth=found.details["growth"])
         account = account_of(trajectories, trained=learnt.trained, scored=learnt.scored)
         _take_counts(readings, trajectories, receipts)
         _take_learnt(readings, learnt, account)
@@ -135,7 +154,7 @@ class GrpoLoop:
         self._recall = Recall(found.records)
         self.progress = found.progress
 
-    def _rewarded(self, readings: Readings) -> list[Trajectory]:
+    def _rewarded(self, readings: Readings, memory: Window | None) -> list[Trajectory]:
         """Return the step's trajectories, all of them rewarded."""
         step = self.progress.step
         paid = self._recall.receipts(step)
@@ -144,7 +163,9 @@ class GrpoLoop:
         with self._stage(waited) as stage:
             for sampled, is_new in self._rollouts.rounds(step, self.progress.cursor, self._recall):
                 if is_new and self._checkpoint is not None:
-                    stage.write(partial(self._checkpoint.append, sampled))
+                    reached = memory.so_far() if memory is not None else NOWHERE
+                    record = msgspec.structs.replace(sampled, reached=reached)
+                    stage.write(partial(self._checkpoint.append, record))
                 readings.extend(sampled.samples)
                 trajectories += sampled.trajectories
                 self._open(sampled.trajectories, paid)
