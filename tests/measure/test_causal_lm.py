@@ -343,6 +343,13 @@ def test_damaged_files_are_refused(tmp_path):
     assert "is no JSON" in refused(folder)
 
 
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path):
+    network = transformers.AutoModelForCausalLM.from_config(CONFIGS["llama"]())
+    network.lm_head.weight.data[3, 5] = float("nan")
+    network.save_pretrained(tmp_path)
+    assert 'some of its weights are not finite, in "lm_head.weight"' in refused(tmp_path)
+
+
 def test_weights_that_lack_a_part_are_refused_rather_than_drawn(tmp_path):
     folder = saved(CONFIGS["qwen3"](), tmp_path / "model")
     config = CONFIGS["qwen3"]()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 from pytest_prereg import Repeat  # noqa: E402
 from pytest_prereg.measure.workloads.evaluation import evaluation  # noqa: E402
+from pytest_prereg.measure.workloads.grpo import grpo_step  # noqa: E402
+from pytest_prereg.measure.workloads.language.causal_lm import tiny_qwen3  # noqa: E402
 from pytest_prereg.measure.workloads.learning.evaluating import Evaluation  # noqa: E402
 from pytest_prereg.measure.workloads.learning.task_training import learn_until  # noqa: E402
 from pytest_prereg.measure.workloads.time_to_target import time_to_target  # noqa: E402
@@ -16,7 +18,7 @@ from pytest_prereg.measure.workloads.time_to_target import time_to_target  # noq
 pytestmark = pytest.mark.torch
 
 SMALL = {"prompts": 6, "samples": 2, "prompt_tokens": 4, "new_tokens": 5}
-QUICK = {"prompts": 2, "group": 4, "prompt_tokens": 4, "new_tokens": 2, "held_out": 6, "device": "cpu"}
+QUICK = {"prompts": 2, "group": 4, "prompt_tokens": 4, "new_tokens": 2, "held_out": 8, "device": "cpu"}
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +131,14 @@ def test_all_that_cannot_be_evaluated_is_refused_at_once():
     [
         ({"samples": 2, "temperature": 0}, "samples = 2 with temperature = 0: all would be the same answer"),
         ({"samples": 8, "top_k": 1}, "samples = 8 with top_k = 1: all would be the same answer"),
-        ({"prompts": 129}, 'prompts = 129: task "toy" has 1 to 128 held out'),
+        ({"prompts": 129}, "prompts = 129: give at most 128, which is how many prompts are held out"),
+        ({"samples": 2**31}, "samples = 2147483648: give a whole number of at most 2147483647"),
+        ({"temperature": 1e-320}, "temperature = 1e-320: give a number of at least 0.001"),
+        ({"temperature": 10**30}, f"temperature = {10**30}: give a number of at most 1000"),
+        ({"learning_rate": 1e30}, "learning_rate = 1e+30: give a number of at most 1"),
+        ({"device": "cuda:" + "9" * 20}, 'give "auto", "cpu", "cuda" or "cuda:0"'),
+        ({"model": "-" * 300}, "is no folder, and too long for a name on Hugging Face's hub"),
+        ({"model": "~nobody-is-called-so/model"}, "there is no such folder"),
         ({"prompt_tokens": 1}, "prompt_tokens = 1: give a whole number of at least 2"),
         ({"task": "toys", "steps": -1}, 'no such task here; did you mean "toy"?; steps = -1: give a whole'),
         ({"task": "programs"}, 'task = "programs": there is no such task here; valid: "toy"'),
@@ -143,6 +152,28 @@ def test_all_that_cannot_be_evaluated_is_refused_at_once():
 )
 def test_what_would_say_something_else_than_it_seems_is_refused(parameters, words):
     assert words in refused(evaluation, **parameters)
+
+
+def test_a_model_that_is_not_trained_needs_no_dtype_to_train_in():
+    assert readings(evaluation, device="cpu", dtype="float16", **SMALL).problems == []
+
+
+@pytest.mark.parametrize("body", [evaluation, grpo_step])
+def test_a_model_that_lacks_a_task_s_tokens_is_refused(body, tmp_path):
+    config = tiny_qwen3(40, None)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    told = refused(body, model=str(tmp_path), task="toy", device="cpu")
+    assert told == (
+        'task = "toy" has prompts of 63 tokens, and the model\'s vocabulary is 40: give another model, such '
+        'as "toy-qwen3"'
+    )
+
+
+@pytest.mark.parametrize(("held_out", "why"), [(7, "at least 8, of which"), (129, "at most 128, which is")])
+def test_a_target_is_not_reached_by_luck_on_a_few_prompts(held_out, why):
+    told = refused(time_to_target, held_out=held_out)
+    assert told.startswith(f"held_out = {held_out}: give ")
+    assert why in told
 
 
 def test_a_target_that_is_reached_has_a_time_and_tokens():

@@ -13,7 +13,9 @@ from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
 
 if TYPE_CHECKING:
     from pytest_prereg.measure.repeat import Repeat
+    from pytest_prereg.measure.workloads.language.causal_lm import CausalLM
     from pytest_prereg.measure.workloads.learning.evaluating import Evaluation
+    from pytest_prereg.measure.workloads.learning.tasks import Task
 
 WORKLOAD_VERSION = "1"
 
@@ -109,10 +111,9 @@ def evaluation(
 
 def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) -> None:
     from pytest_prereg.measure.workloads.language.completions import Sampling  # noqa: PLC0415
-    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.task_training import (  # noqa: PLC0415
         examination_for,
-        training_on,
+        model_for,
     )
     from pytest_prereg.measure.workloads.learning.tasks import task_named  # noqa: PLC0415
 
@@ -128,23 +129,34 @@ def _evaluate(repeat: Repeat, asked: EvaluationSetting, setting: GrpoSetting) ->
         batch=asked.batch,
     )
     examination.expect(prompts=asked.expect_prompts, verifier=asked.expect_verifier)
-    training = training_on(task, setting, seed=seed)
-    policy = training.policy.model
-    if asked.steps and (problems := training.loop.check()):
-        repeat.invalidate("; ".join(problems))
+    trained = _trained(repeat, task, setting, asked.steps) if asked.steps else None
+    if asked.steps and trained is None:
         return
-    try:
-        for _ in range(asked.steps):
-            training.loop.step()
-    except MismatchError as error:
-        repeat.invalidate(str(error))
-        return
+    policy = trained or model_for(task, setting, seed=seed)
     for name, value in {**policy.ran(), **examination.identity()}.items():
         repeat.record(name, value)
     examination.warm_up(policy)
     with memory_read(repeat, on_cuda=policy.on_cuda), repeat.timer("t_eval"):
         found = examination.evaluate(policy)
     _record(repeat, found)
+
+
+def _trained(repeat: Repeat, task: Task, setting: GrpoSetting, steps: int) -> CausalLM | None:
+    """Return what so many steps made of the model; none if something was wrong with them."""
+    from pytest_prereg.measure.workloads.learning.learning_stage import MismatchError  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.task_training import training_on  # noqa: PLC0415
+
+    training = training_on(task, setting, seed=repeat.seed)
+    if problems := training.loop.check():
+        repeat.invalidate("; ".join(problems))
+        return None
+    try:
+        for _ in range(steps):
+            training.loop.step()
+    except MismatchError as error:
+        repeat.invalidate(str(error))
+        return None
+    return training.policy.model
 
 
 def _is_count(value: object) -> bool:

@@ -255,6 +255,7 @@ def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts,
     length = setting.prompt_tokens
     if setting.task != PROGRAMS:
         task = tasks.task_named(setting.task)
+        tasks.check_vocabulary(task, vocabulary)
         return (
             partial(task.prompts, length=length, order=seed),
             TaskGrader(task),

@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import cached_file
 
 from pytest_prereg.measure.executors.exhaustion import is_out_of_memory
+from pytest_prereg.measure.workloads.language.settings import is_folder
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def pretrained(name: str) -> tuple[PreTrainedModel, str]:
     Raises:
         ModelError: There is none, or what is there can't be loaded whole.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    if is_folder(name):
+        folder = Path(name).expanduser()
         _check_folder(name, folder)
         return _load(name, str(folder), None), f"sha256 {digest(folder)}"
     where, _, revision = name.partition("@")
@@ -138,7 +139,16 @@ def _load(name: str, where: str, revision: str | None) -> PreTrainedModel:
             f"model = {quoted(name)}: its files lack {len(missing)} of its weights, "
             f"such as {quoted(missing[0])}"
         )
+    _check_finite(name, network)
     return network
+
+
+def _check_finite(name: str, network: PreTrainedModel) -> None:
+    for weight, values in network.named_parameters():
+        if not values.isfinite().all():
+            raise ModelError(
+                f"model = {quoted(name)}: some of its weights are not finite, in {quoted(weight)}"
+            )
 
 
 def _check_config(name: str, config: PretrainedConfig) -> None:

@@ -27,7 +27,22 @@ DEVICES = ("auto", "cpu", "cuda", "cuda:0")
 UNTRAINED = ("tiny-qwen3", "toy-qwen3")
 """Models that are drawn anew from the repeat's seed and not fetched, by name."""
 
-_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+LARGEST_COUNT = 2**31 - 1
+"""Of anything that is counted; beyond it sizes and ranges overflow, each in words of its own."""
+
+LONGEST_NAME = 255
+"""Of a file, and well above that of a model on the hub."""
+
+_RANGES = {
+    "temperature": (1e-3, 1e3),  # beyond these, float32 has one token left, or none
+    "learning_rate": (0.0, 1.0),  # AdamW moves a weight by about as much: 1 leaves nothing of them
+    "clip_high": (0.0, 1e3),
+    "deadline": (0.0, 86_400.0),
+}
+"""Least above 0, and most, of numbers that would otherwise be taken and come to nothing."""
+
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+_LEAST_SHARE = 1e-6
 _DIGEST = re.compile(r"(?:[0-9a-f]{12,64})?")
 
 
@@ -40,16 +55,23 @@ def refuse(problems: Iterable[str | None]) -> None:
 
 def count_problem(name: str, value: object, least: int = 1, why: str = "") -> str | None:
     """Return what is wrong with a number of things; ``why`` goes behind it."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
-        return None
-    return f"{name} = {value!r}: give a whole number of at least {least}{why}"
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        return f"{name} = {value!r}: give a whole number of at least {least}{why}"
+    if value > LARGEST_COUNT:
+        return f"{name} = {value!r}: give a whole number of at most {LARGEST_COUNT}"
+    return None
 
 
 def number_problem(name: str, value: object, *, positive: bool = False) -> str | None:
-    """Return what is wrong with a finite number of at least 0, or above it."""
-    if is_number(value) and 0 <= value < math.inf and not (positive and value == 0):
-        return None
-    return f"{name} = {value!r}: give a finite number {'above 0' if positive else 'of at least 0'}"
+    """Return what is wrong with a finite number of at least 0, or above it, and in its range."""
+    if not is_number(value) or not 0 <= value < math.inf or (positive and value == 0):
+        return f"{name} = {value!r}: give a finite number {'above 0' if positive else 'of at least 0'}"
+    least, most = _RANGES.get(name, (0.0, math.inf))
+    if value > most:
+        return f"{name} = {value!r}: give a number of at most {most:g}"
+    if 0 < value < least:
+        return f"{name} = {value!r}: give a number of at least {least:g}"
+    return None
 
 
 def word_problem(name: str, value: object, words: Sequence[str]) -> str | None:
@@ -91,11 +113,21 @@ def model_problem(model: object) -> str | None:
     """
     if not isinstance(model, str) or not model.strip():
         return f"model = {model!r}: give a name on Hugging Face's hub, or a folder"
-    if model in UNTRAINED or Path(model).expanduser().is_dir():
+    if model in UNTRAINED or is_folder(model):
         return None
+    if len(model) > LONGEST_NAME:
+        return f"model = {quoted(model)} is no folder, and too long for a name on Hugging Face's hub"
     if "/" not in model and (near := nearest(model, UNTRAINED)):
         return f"model = {quoted(model)}: there is no such model; did you mean {quoted(near)}?"
     return _missing_folder(model)
+
+
+def is_folder(model: str) -> bool:
+    """Whether the name of a model is a folder's."""
+    try:
+        return Path(model).expanduser().is_dir()
+    except (OSError, RuntimeError):  # too long for a path; the home of nobody
+        return False
 
 
 def _missing_folder(model: str) -> str | None:
@@ -124,7 +156,7 @@ def device_problem(device: object) -> str | None:
 
 def sampling_problems(temperature: object, top_k: object, top_p: object) -> list[str | None]:
     """Return what is wrong with how tokens are drawn."""
-    a_share = is_number(top_p) and 0 < top_p <= 1
+    a_share = is_number(top_p) and _LEAST_SHARE <= top_p <= 1
     idle = temperature == 0 and (top_k != 0 or top_p != 1)
     return [
         number_problem("temperature", temperature),

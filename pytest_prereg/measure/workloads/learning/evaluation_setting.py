@@ -12,12 +12,15 @@ from pytest_prereg.measure.workloads.language.settings import (
     refuse,
     sampling_problems,
 )
-from pytest_prereg.measure.workloads.learning.tasks import TASKS, task_problem
+from pytest_prereg.measure.workloads.learning.tasks import MOST_HELD_OUT, TASKS, task_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 WORKLOAD_VERSION = "1"
+
+FEWEST_HELD_OUT = 8
+"""That a target is reached on: of one prompt it would be luck."""
 
 _LEAST = {"prompts": 1, "samples": 1, "batch": 0, "steps": 0, "train_prompts": 1}
 
@@ -49,6 +52,7 @@ class EvaluationSetting:
         yield task_problem(self.task, TASKS)
         for name, least in _LEAST.items():
             yield count_problem(name, getattr(self, name), least)
+        yield None if count_problem("prompts", self.prompts) else _held_out_problem("prompts", self.prompts)
         if not any(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()):
             yield self._batch_problem()
         yield from sampling_problems(self.temperature, self.top_k, self.top_p)
@@ -95,8 +99,8 @@ class TargetSetting:
         yield task_problem(self.task, TASKS)
         if not (is_number(self.target) and 0 < self.target <= 1):
             yield f"target = {self.target!r}: give a share of right answers, above 0 and at most 1"
-        for name in ("evaluate_every", "held_out"):
-            yield count_problem(name, getattr(self, name))
+        yield count_problem("evaluate_every", self.evaluate_every)
+        yield _held_out_problem("held_out", self.held_out, FEWEST_HELD_OUT, ", of which a few may be luck")
         for name in ("expect_prompts", "expect_verifier"):
             yield digest_problem(name, getattr(self, name))
         counts = not (count_problem("steps", self.steps) or count_problem("every", self.evaluate_every))
@@ -105,6 +109,14 @@ class TargetSetting:
                 f"evaluate_every = {self.evaluate_every}, and steps = {self.steps}: give at most as "
                 "many, so that something is evaluated before the end"
             )
+
+
+def _held_out_problem(name: str, value: object, least: int = 1, why: str = "") -> str | None:
+    if problem := count_problem(name, value, least, why):
+        return problem
+    if isinstance(value, int) and value > MOST_HELD_OUT:
+        return f"{name} = {value}: give at most {MOST_HELD_OUT}, which is how many prompts are held out"
+    return None
 
 
 def refuse_all(*makers: Callable[[], object]) -> None:

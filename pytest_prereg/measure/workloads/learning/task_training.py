@@ -14,10 +14,12 @@ from pytest_prereg.measure.workloads.learning.held_out import hold_out
 from pytest_prereg.measure.workloads.learning.loop import GrpoLoop
 from pytest_prereg.measure.workloads.learning.policy_state import Policy
 from pytest_prereg.measure.workloads.learning.reward_stage import TaskGrader
+from pytest_prereg.measure.workloads.learning.tasks import check_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_prereg.measure.workloads.language.causal_lm import CausalLM
     from pytest_prereg.measure.workloads.learning.evaluating import Evaluation
     from pytest_prereg.measure.workloads.learning.grpo_setting import GrpoSetting
     from pytest_prereg.measure.workloads.learning.tasks import Task
@@ -33,6 +35,20 @@ class Training:
     loop: GrpoLoop
 
 
+def model_for(task: Task, setting: GrpoSetting, *, seed: int) -> CausalLM:
+    """Load a model that a task can be asked of; its arguments are those of :func:`training_on`.
+
+    Raises:
+        ValueError: Prompts fill its context, or have tokens that it doesn't.
+    """
+    model = load(
+        setting.model, seed=seed, dtype=setting.dtype, device=setting.device, expect=setting.expect_model
+    )
+    setting.check_context(model.context)
+    check_vocabulary(task, model.vocabulary)
+    return model
+
+
 def training_on(task: Task, setting: GrpoSetting, *, seed: int) -> Training:
     """Load a policy to train on a task.
 
@@ -42,13 +58,9 @@ def training_on(task: Task, setting: GrpoSetting, *, seed: int) -> Training:
         seed: Of the weights if it is an untrained model, of the order of prompts, and of all draws.
 
     Raises:
-        ValueError: Prompts fill the model's context.
+        ValueError: The model doesn't fit the prompts, or can't be trained in its dtype.
     """
-    model = load(
-        setting.model, seed=seed, dtype=setting.dtype, device=setting.device, expect=setting.expect_model
-    )
-    setting.check_context(model.context)
-    policy = Policy(model, seed=seed, learning_rate=setting.learning_rate)
+    policy = Policy(model_for(task, setting, seed=seed), seed=seed, learning_rate=setting.learning_rate)
     prompts = partial(task.prompts, length=setting.prompt_tokens, order=seed)
     loop = GrpoLoop(setting, policy, prompts=prompts, grader=TaskGrader(task))
     return Training(policy=policy, loop=loop)

@@ -41,6 +41,10 @@ class Task(Protocol):
     def model(self) -> str:
         """The model that it was made for."""
 
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens a model has to know at least; prompts are of these."""
+
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """Return training prompts ``start`` up to ``start + count`` of an endless sequence, (count, length).
 
@@ -75,6 +79,7 @@ class Toy(OtherHalf):
 
     name: str = "toy"
     model: str = UNTRAINED[1]
+    vocabulary: int = END
 
     def prompts(self, start: int, count: int, length: int, *, order: int = 0) -> torch.Tensor:
         """As in :class:`Task`; of two tokens or more."""
@@ -110,6 +115,15 @@ def task_named(name: str) -> Task:
     """
     refuse([task_problem(name, TASKS)])
     return TASKS[name]
+
+
+def check_vocabulary(task: Task, vocabulary: int) -> None:
+    """Raise ``ValueError`` if a model's vocabulary lacks tokens that a task's prompts have."""
+    if vocabulary < task.vocabulary:
+        raise ValueError(
+            f"task = {quoted(task.name)} has prompts of {task.vocabulary} tokens, and the model's vocabulary "
+            f"is {vocabulary}: give another model, such as {quoted(task.model)}"
+        )
 
 
 def task_problem(name: object, names: Iterable[str]) -> str | None:
