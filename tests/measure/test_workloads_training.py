@@ -14,6 +14,7 @@ pytest.importorskip("transformers")
 from pytest_prereg.measure.workloads.language import paths  # noqa: E402
 from pytest_prereg.measure.workloads.language.causal_lm import TOY, load  # noqa: E402
 from pytest_prereg.measure.workloads.language.completions import Kind  # noqa: E402
+from pytest_prereg.measure.workloads.language.scoring import response_log_probs  # noqa: E402
 from pytest_prereg.measure.workloads.learning import fixed_batches, updates  # noqa: E402
 from pytest_prereg.measure.workloads.learning.fixed_batches import (  # noqa: E402
     drawn_batch,
@@ -60,11 +61,16 @@ def test_every_token_is_accounted_for_and_every_stage_timed():
     stages = sum(sum(values[f"t_{name}"]) for name in ("forward", "backward", "optimiser"))
     assert 0 < stages <= sum(values["t_train"])
     assert values["throughput"] == pytest.approx(60 / sum(values["t_train"]))
-    assert values["peak_memory"] > 0
-    assert readings.instruments["peak_memory"] == "process-memory"
+    assert 0 <= values["memory_growth"] < values["peak_memory"]
+    assert readings.instruments["peak_memory"] == readings.instruments["memory_growth"] == "process-memory"
     assert readings.instruments["throughput"] == readings.instruments["t_train"] == "wall-clock"
     assert readings.diagnostics["model"] == "toy-qwen3, seed 1"
     assert readings.diagnostics["denominator"] == "tokens that bear loss: 20"
+
+
+def test_what_has_one_sample_is_a_number_and_not_a_vector_of_one():
+    values = trained().values
+    assert [name for name, value in values.items() if isinstance(value, list)] == []
 
 
 def test_training_on_the_same_completions_lowers_their_loss():
@@ -169,8 +175,51 @@ def test_nothing_is_compiled_while_an_update_is_timed_or_the_repeat_is_invalid(m
     monkeypatch.setattr(updates, "update", compiling)
     torch.compiler.reset()
     assert trained(updates=2).problems == []  # the lambda is compiled while warming up
-    monkeypatch.setattr(fixed_batches, "warm_up", lambda *_: torch.compiler.reset())
+
+    def forgotten(*asked):
+        done = warm_up(*asked)
+        torch.compiler.reset()
+        return done
+
+    monkeypatch.setattr(fixed_batches, "warm_up", forgotten)
     assert trained(updates=2).problems == ["torch compiled 1 graph while it was timed"]
+
+
+def test_a_path_that_is_another_for_as_many_tokens_as_are_trained_is_not_timed(monkeypatch):
+    fused = paths.PATHS["fused"]
+
+    def fused_for_few(states, head, chosen, **how):
+        return (paths.PATHS["naive"] if len(chosen) > 16 else fused)(states, head, chosen, **how)
+
+    monkeypatch.setitem(paths.PATHS, "fused", fused_for_few)
+    readings = trained(log_probs="fused")
+    assert "held a whole matrix (20 tokens, 64 of the vocabulary)" in readings.problems[0]
+    assert "t_train" not in readings.values
+
+
+def padding_read(model, ids, kinds, **how):
+    padded, read = (torch.nn.functional.pad(each, (2, 0), value=int(Kind.PROMPT)) for each in (ids, kinds))
+    return response_log_probs(model, padded, read, **how)[:, 2:]
+
+
+def one_token_late(model, ids, kinds, **how):
+    return response_log_probs(model, ids, kinds, **how).roll(1, 1)
+
+
+def first_token_hidden(model, ids, kinds, **how):
+    kinds = kinds.clone()
+    kinds[:, 0] = Kind.PAD
+    return response_log_probs(model, ids, kinds, **how)
+
+
+@pytest.mark.parametrize("wrong", [padding_read, one_token_late, first_token_hidden])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_wrong_numbers_around_a_right_path_are_not_timed(monkeypatch, wrong, dtype):
+    monkeypatch.setattr(updates, "response_log_probs", wrong)
+    readings = trained(lengths="spread", sequences=8, new_tokens=12, dtype=dtype)
+    assert "of its sequences on their own" in readings.problems[0]
+    assert readings.diagnostics["error_beside_sequences_alone"] > 0.05
+    assert "t_train" not in readings.values
 
 
 def test_what_cannot_be_run_is_told_all_at_once():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.measure.workloads.language.causal_lm import CausalLM
     from pytest_prereg.measure.workloads.learning.training_setting import TrainingSetting
+    from pytest_prereg.measure.workloads.learning.updates import Update
 
 WORKLOAD_VERSION = "1"
 
@@ -85,20 +86,21 @@ def recompute_layers(network: PreTrainedModel) -> None:
             module.training = True
 
 
-def warm_up(optimiser: torch.optim.Optimizer, update: Callable[[], object]) -> None:
-    """Make one update that changes no weight, so that no later one is charged for what is done only once.
+def warm_up(optimiser: torch.optim.Optimizer, update: Callable[[], Update]) -> Update:
+    """Make and return an update that changes no weight, so that no later one pays for what is done once.
 
     The optimiser has its moments afterwards, all 0, and has counted no step.
     """
     rates = [group["lr"] for group in optimiser.param_groups]
     for group in optimiser.param_groups:
         group["lr"] = 0.0
-    update()
+    done = update()
     for group, rate in zip(optimiser.param_groups, rates, strict=True):
         group["lr"] = rate
     for state in optimiser.state.values():
         for value in state.values():
             value.zero_()
+    return done
 
 
 def some_weights(network: torch.nn.Module) -> list[torch.Tensor]:
