@@ -10,6 +10,7 @@ once per pass.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "2"
 
-TILE_BYTES = {"cpu": 24 * 2**20, "cuda": 256 * 2**20}
+TILE_BYTES = {"cpu": 128 * 2**20, "cuda": 256 * 2**20}
 """What a tile of the head and its logits may take, by device.
 
-On a CPU it stays in the cache, and below the 32 MB from which glibc maps memory anew, page by page.
+On a CPU less would stay in the cache; but each tile is several loops over all threads, each of which waits
+for the last one, and where others compute as well the fewer there are, the better.
 """
 
 NARROWEST = 256
 """Columns of a tile, however many the tokens: narrower ones make the products slow."""
 
-WIDEST = 8
-"""A tile has at most this part of the vocabulary, however few the tokens."""
+FEWEST = 16
+"""Tiles that the vocabulary is cut into at least, however few the tokens."""
 
 
 def selective_log_probs(
@@ -72,11 +74,11 @@ class _SelectiveLogProbs(torch.autograd.Function):  # type: ignore[misc]
             logits = tiles.logits(tile)
             picked[rows] = logits[rows, columns]
             grown = torch.maximum(largest, logits.amax(1))
-            total.mul_((largest - grown).exp_()).add_(logits.sub_(grown[:, None]).exp_().sum(1))
+            total.mul_((largest - grown).exp2_()).add_(logits.sub_(grown[:, None]).exp2_().sum(1))
             largest = grown
         ctx.save_for_backward(states, head, chosen, largest, total)
         ctx.temperature = temperature
-        return ((picked - largest) - total.log()).to(tiles.wide)
+        return ((picked - largest) - total.log2()).mul_(math.log(2)).to(tiles.wide)
 
     @staticmethod
     def backward(
@@ -95,7 +97,7 @@ class _SelectiveLogProbs(torch.autograd.Function):  # type: ignore[misc]
         states_gradient = torch.zeros_like(states, dtype=tiles.wide) if for_states else None
         head_gradient = head.new_empty(head.shape) if for_head else None
         for tile, rows, columns in tiles:
-            weights = tiles.logits(tile).sub_(largest[:, None]).exp_()
+            weights = tiles.logits(tile).sub_(largest[:, None]).exp2_()
             if states_gradient is not None:
                 _add_product(states_gradient, weights.to(tiles.narrow), tiles.head(tile))
             if head_gradient is not None:
@@ -118,8 +120,11 @@ class _Tiles:
         """Dtype of sums."""
         self.narrow = head.dtype if _sums_wide(head) else self.wide
         """Dtype of factors."""
-        self._states, self._head, self._chosen = states.to(self.narrow), head, chosen
-        self._temperature = temperature
+        self._rounds: bool = self.narrow != self.wide
+        """Whether states would lose digits if they were scaled."""
+        self._head, self._chosen = head, chosen
+        self._bits = 1 / (temperature * math.log(2))
+        self._states = states if self._rounds else states.to(self.wide) * self._bits
         self._width = tile_width(len(states), head, self.wide.itemsize)
         self._buffer = states.new_empty(len(states) * self._width, dtype=self.wide)
 
@@ -138,19 +143,22 @@ class _Tiles:
         return self._head[tile].to(self.narrow)
 
     def logits(self, tile: slice) -> torch.Tensor:
-        """Return logits (tokens, tile); they are overwritten by the next tile's."""
+        """Return logits (tokens, tile) in bits; they are overwritten by the next tile's.
+
+        In bits, because 2 to a power takes half as long as e to a power.
+        """
         tokens, width = len(self._states), tile.stop - tile.start
         out = self._buffer[: tokens * width].view(tokens, width)
         _put_product(out, self._states, self.head(tile).T)
-        return out if self._temperature == 1 else out.div_(self._temperature)
+        return out.mul_(self._bits) if self._rounds else out
 
 
 def tile_width(tokens: int, head: torch.Tensor, itemsize: int) -> int:
     """Return how many rows of the head are worked off at a time, in numbers of so many bytes each."""
     vocabulary, hidden = map(int, head.shape)
-    budget = TILE_BYTES.get(head.device.type, TILE_BYTES["cpu"])
+    budget: int = TILE_BYTES.get(head.device.type, TILE_BYTES["cpu"])
     affordable = budget // (max(1, tokens + hidden) * itemsize)
-    return max(1, min(max(NARROWEST, affordable), -(-vocabulary // WIDEST)))
+    return max(1, min(max(NARROWEST, affordable), -(-vocabulary // FEWEST)))
 
 
 def _sums_wide(head: torch.Tensor) -> bool:
