@@ -208,6 +208,15 @@ def test_two_sides_that_disagree_beyond_rounding_have_no_numbers(monkeypatch, bo
     assert readings.values == {}
 
 
+def test_a_step_that_is_lost_to_rounding_says_so():
+    exact, rounded = (
+        run(**TOY, task="toy", dtype=dtype, learning_rate=1e-6) for dtype in ("float32", "bfloat16")
+    )
+    assert exact.diagnostics["weights_moved"][0] > 0.9
+    assert rounded.diagnostics["weights_moved"][0] < 0.1
+    assert [each.diagnostics["dtype"] for each in (exact, rounded)] == ["float32", "bfloat16"]
+
+
 class Sure(type(tasks.TASKS["toy"])):
     """Pays all answers to some prompts the same."""
 

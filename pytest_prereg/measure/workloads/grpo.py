@@ -116,11 +116,11 @@ def grpo_step(
     rewards of those begin at once, while the next are generated; draws don't depend on it. ``t_gen`` is the
     generation, ``t_sample`` in it the draws from the vocabulary, one sample per position. ``t_reward`` is for
     how long the accelerator waited for rewards after the last token; ``reward_work`` is what they took
-    one by one, added up, and ``reward_longest`` the longest. ``t_train`` are the ``updates``: ``mini_batches``
-    x ``epochs`` of them. If that is more than one, the old log-probabilities are scored before the first, in
-    a pass of its own (``t_score``); else they are those of the only update's own pass, and only what is
-    dropped is scored. ``t_sync`` is the refresh of the weights that sample, where these are a copy in another
-    ``rollout_dtype``.
+    one by one, added up, and ``reward_longest`` the longest. ``t_train`` are the ``updates``:
+    ``mini_batches`` x ``epochs`` of them. If that is more than one, the old log-probabilities are scored
+    before the first, in a pass of its own (``t_score``); else they are those of the only update's own
+    pass, and only what is dropped is scored. ``t_sync`` is the refresh of the weights that sample, where
+    these are a copy in another ``rollout_dtype``.
 
     **Rewards.** In task ``"programs"`` a completion is run as a Python program; one that takes longer than
     ``deadline`` seconds is cut off, with a reward of 0 as if it had failed. About one in ``hang_one_in``
@@ -138,6 +138,9 @@ def grpo_step(
     repeat is invalid. ``clipped`` is the share of tokens whose gradient the clip took, ``ratio_largest`` the
     largest ratio. Where the path to log-probabilities is not what ``log_probs`` says, or is wrong, the repeat
     is invalid and nothing is timed.
+
+    The diagnostic ``weights_moved`` is the share of weights that a step moved: in bfloat16 small ones are
+    lost to rounding.
 
     Every metric has one sample per step, ``t_sample`` one per draw; ``t_train``, ``clipped`` and
     ``ratio_largest`` have one per step with an update. A repeat in which everything was dropped is invalid.
@@ -292,6 +295,7 @@ def _tell(repeat: Repeat, loop: GrpoLoop) -> None:
     """Keep what explains the numbers and is not judged."""
     state = loop.ledger.state()
     repeat.record("each_update", [each.notes["updates"] for each in loop.progress.measured])
+    repeat.record("weights_moved", [each.notes["weights_moved"] for each in loop.progress.measured])
     repeat.record("trajectories", loop.progress.trajectories)
     repeat.record("reward_faults", [msgspec.to_builtins(each) for each in state.faults])
     repeat.record("late_rewards", state.late)

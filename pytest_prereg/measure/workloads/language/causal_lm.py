@@ -74,11 +74,16 @@ class CausalLM:
         return bool(self.device.type == "cuda")
 
     def ran(self) -> dict[str, object]:
-        """Return what every experiment tells of it: which weights, where, and with how many threads of torch.
+        """Return what every experiment tells of it: which weights, in what, where, and torch's threads.
 
         On a CPU the threads decide how many tokens there are a second.
         """
-        return {"model": self.origin, "device": str(self.device), "torch_threads": torch.get_num_threads()}
+        return {
+            "model": self.origin,
+            "dtype": str(self.head.dtype).removeprefix("torch."),
+            "device": str(self.device),
+            "torch_threads": torch.get_num_threads(),
+        }
 
     @property
     def vocabulary(self) -> int:

@@ -13,6 +13,7 @@ from pytest_prereg.measure.workloads.language.paths import path_named
 from pytest_prereg.measure.workloads.language.reference_check import check_path
 from pytest_prereg.measure.workloads.language.scoring import response_log_probs
 from pytest_prereg.measure.workloads.language.watched_path import WatchedPath
+from pytest_prereg.measure.workloads.learning.fixed_batches import share_moved, some_weights
 from pytest_prereg.measure.workloads.learning.grpo_setting import DROP
 from pytest_prereg.measure.workloads.learning.policy_loss import group_advantages, mismatch, token_weights
 from pytest_prereg.measure.workloads.learning.rollouts import batch_of
@@ -46,6 +47,8 @@ class Learnt:
     """Tokens whose old log-probability came from a pass of its own."""
     mismatch: Mismatch
     """Of the old log-probabilities from those of behaviour, over all that was sampled."""
+    weights_moved: float
+    """Share of the weights that are no longer what they were; one in some hundreds is looked at."""
 
     @property
     def clipped(self) -> float:
@@ -133,6 +136,7 @@ class LearningStage:
         discarded = [trajectories[row] for row in sorted({*range(len(trajectories))} - {*rows})]
         scored = [self._scored(discarded, readings)] if discarded else []
         updates: list[Update] = []
+        before = some_weights(self._policy.model.network)
         if trained:
             gains = advantages.values[rows].to(self._policy.model.device)
             updates, of_trained = self._updated(trained, gains, readings)
@@ -144,6 +148,7 @@ class LearningStage:
             updates=updates,
             scored=sum(each.count(Kind.RESPONSE) for each in apart),
             mismatch=self._mismatch(scored),
+            weights_moved=share_moved(before, self._policy.model.network),
         )
 
     def _updated(

@@ -267,8 +267,9 @@ def _take_learnt(readings: Readings, learnt: Learnt, account: TokenAccount) -> N
 
 
 def _notes(learnt: Learnt, version: int) -> dict[str, Any]:
-    """Return of each update which version it was made from, its loss, and what that was divided by."""
+    """Return what all updates moved, and of each the version it was made from, its loss, and its divisor."""
     return {
+        "weights_moved": learnt.weights_moved,
         "updates": [
             {
                 "version": version + number,
@@ -277,7 +278,7 @@ def _notes(learnt: Learnt, version: int) -> dict[str, Any]:
                 "gradient_norm": each.gradient_norm,
             }
             for number, each in enumerate(learnt.updates)
-        ]
+        ],
     }
 
 
