@@ -409,7 +409,7 @@ def test_on_a_full_disk_a_run_goes_on_and_says_what_was_not_kept(tmp_path, undis
     assert loop_of(setting(**SHAPE), folder=tmp_path).progress.step == STEPS
 
 
-@pytest.mark.parametrize("moment", range(1, 12, 2))
+@pytest.mark.parametrize("moment", [1, 4, 9])
 def test_killed_after_the_disk_was_full_it_goes_on_bit_for_bit(tmp_path, undisturbed, monkeypatch, moment):
     """What was kept before is gone on from; what was done since is done again, to the same end."""
     with monkeypatch.context() as patched:
