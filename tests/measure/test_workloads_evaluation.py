@@ -169,7 +169,9 @@ def test_a_model_that_lacks_a_task_s_tokens_is_refused(body, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("held_out", "why"), [(7, "at least 8, of which"), (129, "at most 128, which is")])
+@pytest.mark.parametrize(
+    ("held_out", "why"), [(7, "at least 8: on fewer it may be luck"), (129, "at most 128, which is")]
+)
 def test_a_target_is_not_reached_by_luck_on_a_few_prompts(held_out, why):
     told = refused(time_to_target, held_out=held_out)
     assert told.startswith(f"held_out = {held_out}: give ")

@@ -161,7 +161,7 @@ def sampling_problems(temperature: object, top_k: object, top_p: object) -> list
     return [
         number_problem("temperature", temperature),
         count_problem("top_k", top_k, 0),
-        None if a_share else f"top_p = {top_p!r}: give a share above 0 and of at most 1, which is all",
+        None if a_share else f"top_p = {top_p!r}: give a share from {_LEAST_SHARE:g} to 1, which is all",
         "temperature = 0 takes the likeliest token, and top_k and top_p change nothing: leave them out"
         if idle
         else None,

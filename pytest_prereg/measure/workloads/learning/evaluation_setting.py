@@ -100,7 +100,7 @@ class TargetSetting:
         if not (is_number(self.target) and 0 < self.target <= 1):
             yield f"target = {self.target!r}: give a share of right answers, above 0 and at most 1"
         yield count_problem("evaluate_every", self.evaluate_every)
-        yield _held_out_problem("held_out", self.held_out, FEWEST_HELD_OUT, ", of which a few may be luck")
+        yield _held_out_problem("held_out", self.held_out, FEWEST_HELD_OUT, ": on fewer it may be luck")
         for name in ("expect_prompts", "expect_verifier"):
             yield digest_problem(name, getattr(self, name))
         counts = not (count_problem("steps", self.steps) or count_problem("every", self.evaluate_every))
