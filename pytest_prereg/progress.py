@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.limits import duration_text
+from pytest_prereg.measure.progress import WaitNotice
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,6 +25,7 @@ class Progress:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._line: str | None = None
+        self._notice = WaitNotice(self._say)
 
     def start(self, experiment: str, missing: int, planned: int, *, may_end_early: bool = False) -> None:
         """Say what is going to be measured, on a line of its own."""
@@ -37,7 +39,8 @@ class Progress:
                 reporter.write(self._line, flush=True)
 
     def repeat(self, now: Repeating) -> None:
-        """Say which repeat is about to run, or that it has to wait."""
+        """Say which repeat is about to run, or that it has to wait; of a long wait a line stays."""
+        self._notice.repeat(now)
         text = progress_text(now)
         with self._terminal() as reporter:
             if reporter and reporter.isatty:
@@ -52,6 +55,12 @@ class Progress:
                 reporter.write(REWRITE + self._line)
             reporter.pytest_runtest_logstart(item.nodeid, item.location)
         self._line = None
+
+    def _say(self, text: str) -> None:
+        """Leave a line between what is measured and its progress."""
+        with self._terminal() as reporter:
+            if reporter:
+                reporter.write(f"{REWRITE}{text}\n" if reporter.isatty else f"\n{text}\n", flush=True)
 
     @contextmanager
     def _terminal(self) -> Generator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     from pytest_prereg.measure.executors.local import LocalExecutor  # noqa: PLC0415
     from pytest_prereg.measure.interrupts import sigterm_interrupts  # noqa: PLC0415
     from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
+    from pytest_prereg.measure.progress import WaitNotice  # noqa: PLC0415
 
     study = load(file)
     tried = experiment_of(study, experiment)
@@ -50,7 +52,16 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     told = _Told(tried, arms)
     with sigterm_interrupts(), LocalExecutor(study, tried) as executor:
         planned = dict.fromkeys(arms, count)
-        path = pilot(study, tried, executor, planned=planned, head=head, dirty=dirty, observe=told.repeat)
+        path = pilot(
+            study,
+            tried,
+            executor,
+            planned=planned,
+            head=head,
+            dirty=dirty,
+            observe=told.repeat,
+            progress=WaitNotice(partial(click.echo, err=True)).repeat,
+        )
     told.end(shown(path))
     for line in elsewhere(study, [experiment]):
         say(line)
@@ -82,7 +93,7 @@ class _Told:
         self.seconds.setdefault(started.arm, []).append(finished.seconds.get("total", 0.0))
 
     def end(self, path: str) -> None:
-        """Print where the pilot is kept, and how long the whole experiment would take."""
+        """Print where the pilot is kept, and how long the whole would take, if none failed."""
         from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
         from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
 
@@ -90,7 +101,7 @@ class _Told:
             say(line)
         say(f"pilot, never judged; kept in {path}")
         seconds = whole_duration(self.experiment, self.seconds)
-        if seconds is not None and self.experiment.planned:
+        if seconds is not None and self.experiment.planned and not self.failed:
             say(whole_text(self.experiment.planned, seconds))
 
 

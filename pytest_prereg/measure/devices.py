@@ -139,6 +139,24 @@ class DeviceLocks:
         os.close(descriptor)
 
 
+def measuring() -> list[int]:
+    """Return the processes of other sessions that hold a device now, as far as the kernel tells."""
+    with suppress(OSError, ValueError):
+        devices = {entry.stat().st_ino for entry in _path().iterdir() if entry.name != TURN}
+        lines = (PROCESSES / "locks").read_text(encoding="ascii").splitlines()
+        return sorted({pid for pid, inode in map(_flock, lines) if inode in devices} - {os.getpid()})
+    return []
+
+
+def _flock(line: str) -> tuple[int, int]:
+    """Process and inode of a line of ``/proc/locks``; of none that holds a lock of whole files, zeros.
+
+    ``1: FLOCK  ADVISORY  WRITE 27478 fe:00:4161854 0 EOF``; where one waits, an arrow comes before the kind.
+    """
+    _, kind, _, _, pid, file, *_ = line.split()
+    return (int(pid), int(file.rpartition(":")[2])) if kind == "FLOCK" else (0, 0)
+
+
 class _Wait:
     """Looks again and again, the less often the longer it has lasted, and says that it waits."""
 

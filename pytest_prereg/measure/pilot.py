@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.evidence.model import Finished, Started
     from pytest_prereg.measure.executors.base import Executor
+    from pytest_prereg.measure.progress import Progress
     from pytest_prereg.registry.model import Experiment, Study
 
 NO_SERIES = 0
@@ -40,6 +41,7 @@ def pilot(
     head: str | None,
     dirty: bool | None,
     observe: Callable[[Started, Finished], None],
+    progress: Callable[[Progress], None] | None = None,
 ) -> Path:
     """Run ``planned`` repeats of each arm and return the session file that keeps them.
 
@@ -54,6 +56,7 @@ def pilot(
         head: Commit at HEAD.
         dirty: Whether the work tree differs from it.
         observe: Called with the two lines of every repeat.
+        progress: Called before each repeat, and while one has to wait.
 
     Raises:
         MeasureError: If nothing can be launched any more.
@@ -62,7 +65,7 @@ def pilot(
     with ExperimentHold.take(study.evidence_folder, experiment.id) as hold:
         header = _header(study, experiment, executor.name, planned=planned, head=head, dirty=dirty)
         writer = SessionWriter.open(study.evidence_folder, header, hold=hold)
-        measure(study, experiment, None, writer, executor, header=header, observe=observe)
+        measure(study, experiment, None, writer, executor, header=header, progress=progress, observe=observe)
         return writer.path
 
 

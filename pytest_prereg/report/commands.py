@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
+from pytest_prereg.measure.failures import words
 from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.instruments import INSTRUMENTS
@@ -188,8 +189,11 @@ def fallback_lines(experiment: Experiment, finished: Finished) -> list[str]:
 
 
 def diagnostic_lines(finished: Finished) -> list[str]:
-    """Return the end of what a failed repeat printed or raised, indented."""
-    return [f"    {line}" for line in (finished.error or "").rstrip().splitlines()]
+    """Return, indented, the sentence that a failed repeat ended with, then what it printed or raised."""
+    lines = (finished.error or "").strip().splitlines()
+    sentence = words(finished) if lines else None
+    first = [sentence] if sentence is not None and lines[0] != sentence else []
+    return [f"    {line}" for line in (*first, *lines)]
 
 
 def whole_text(planned: Mapping[str, int], seconds: float) -> str:

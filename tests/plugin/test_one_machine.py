@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from real_study import RealStudy, complaints, wait_until
+from real_study import RealStudy, complaints, plain_environment, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +52,14 @@ def work(repeat: Repeat) -> None:
     os.write(WITNESS, f"ended {os.getpid()} {time.monotonic_ns()}\\n".encode())
 """
 
+HOLD = """\
+import fcntl, sys
+machine = open(sys.argv[1], "w")
+fcntl.flock(machine, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., RealStudy]]:
@@ -70,6 +79,24 @@ def make(tmp_path: Path) -> Iterator[Callable[..., RealStudy]]:
             os.kill(pid, signal.SIGKILL)
 
 
+def tried(study: RealStudy, **variables: str) -> subprocess.Popen[str]:
+    """Starts ``pytest-prereg try work``."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest_prereg", "try", "work"],
+        cwd=study.path,
+        env={**plain_environment(), "WITNESS": str(study.witness), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def up_to(process: subprocess.Popen[str], words: str) -> str:
+    """Reads what a process prints up to a line with these words, which it returns, or to the end."""
+    assert process.stdout is not None
+    return next((line.rstrip() for line in process.stdout if words in line), "")
+
+
 def times(study: RealStudy) -> list[tuple[int, int]]:
     """Beginning and end of every repeat that ended."""
     began = {int(pid): at for pid, at in study.seen("began")}
@@ -86,6 +113,23 @@ def test_two_studies_measure_in_turns_and_both_finish(make, tmp_path):
     all_of_them = sorted(span for study in both for span in times(study))
     assert len(all_of_them) == 10
     assert all(ended < began for (_, ended), (began, _) in pairwise(all_of_them))
+
+
+def test_whoever_waits_for_another_session_says_so_once_and_for_which(make, tmp_path):
+    studies = [make("one"), make("two")]
+    folder = tmp_path / "pytest-prereg-devices"
+    folder.mkdir()
+    command = [sys.executable, "-c", HOLD, str(folder / "machine")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert up_to(holder, "held")
+        run = studies[0].start(TMPDIR=str(tmp_path))
+        trial = tried(studies[1], TMPDIR=str(tmp_path))
+        told = [up_to(process, "another session") for process in (run, trial)]
+    rest = [process.communicate(timeout=60)[0] for process in (run, trial)]
+
+    assert [process.returncode for process in (run, trial)] == [0, 0], (told, rest)
+    assert told == [f"waiting for another session (process {holder.pid}) that measures"] * 2
+    assert not [output for output in rest if "another session" in output]
 
 
 def test_an_interrupt_while_it_waits_loses_no_attempt(make, tmp_path):
