@@ -218,7 +218,7 @@ def test_wrong_numbers_around_a_right_path_are_not_timed(monkeypatch, wrong, dty
     monkeypatch.setattr(updates, "response_log_probs", wrong)
     readings = trained(lengths="spread", sequences=8, new_tokens=12, dtype=dtype)
     assert "of its sequences on their own" in readings.problems[0]
-    assert readings.diagnostics["error_beside_sequences_alone"] > 0.05
+    assert readings.diagnostics["error_beside_sequences_alone"] > 0.1
     assert "t_train" not in readings.values
 
 

@@ -21,7 +21,7 @@ TOKENS = 16
 """Of a sequence, at most."""
 
 ALLOWED = 1e-3
-ALLOWED_HALF = 0.05
+ALLOWED_HALF = 0.1
 """By how much log-probabilities may be off, as :attr:`ReadAlone.error` has it, in half precision."""
 
 
