@@ -12,9 +12,11 @@ import msgspec
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.assessing import found_of
+from pytest_prereg.audit.deciding import is_guard
+from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
-from pytest_prereg.audit.standing import standing
+from pytest_prereg.audit.standing import Found, standing
 from pytest_prereg.audit.withdrawing import last_judged
 from pytest_prereg.audit.withdrawn import files_of, repeats_in
 from pytest_prereg.errors import JudgeError, PreregError, Problem, StudyError
@@ -137,19 +139,26 @@ def _judged(study: Study, name: str) -> Verdict | str:
         if assessment.judgement is None:
             assessment = last_judged(state, assessment)
     except JudgeError as error:
-        return _refuted_at_first(state, study.predictions[name]) or error.problems[0].message
+        return _refuted_apart(state, study.predictions[name]) or error.problems[0].message
     except PreregError as error:
         return error.problems[0].message
     return _kept(assessment)
 
 
-def _refuted_at_first(state: StudyState, prediction: Prediction) -> Verdict | None:
-    """Return a refutation by the series that decide, where only what was measured later can't be judged."""
+def _refuted_apart(state: StudyState, prediction: Prediction) -> Verdict | None:
+    """Return a refutation by the series that decide, or by a guard's last version that has a verdict.
+
+    What was measured beside them, or later, can't be judged, and takes nothing back.
+    """
     try:
-        judgement = found_of(state, prediction).judgement
+        if is_guard(prediction):
+            versions = history(state, prediction)
+            found = found_for(state, prediction, versions[-1].subject) if versions else Found()
+        else:
+            found = found_of(state, prediction)
     except PreregError:
         return None
-    is_refuted = judgement is not None and judgement.verdict is Verdict.REFUTED
+    is_refuted = found.judgement is not None and found.judgement.verdict is Verdict.REFUTED
     counts = standing(state.orders[prediction.id], prediction) != "exploratory"
     return Verdict.REFUTED if is_refuted and counts else None
 

@@ -94,7 +94,7 @@ def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
         replications=() if kept else tuple(_replications(state, prediction, found)),
         subject=next((one.subject for one in found.used if one.subject is not None), None),
         earlier=_beside(earlier),
-        history=history(state, prediction) if is_guard(prediction) and not found.is_unjudgeable else (),
+        history=history(state, prediction) if is_guard(prediction) else (),
         final=found.final,
         account=_account(state, found.used),
     )
@@ -113,7 +113,7 @@ def _found_or_withdrawn(state: StudyState, prediction: Prediction) -> Found:
         is_buried = entry is not None and entry.withdrawal is not None and entry.verdict is None
         if not is_buried or not is_unjudgeable(state, prediction):
             raise
-        return Found(pending=error.problems[0].message, is_unjudgeable=True)
+        return Found(pending=error.problems[0].message)
 
 
 def _account(state: StudyState, used: Iterable[Series]) -> Account | None:

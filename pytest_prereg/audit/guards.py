@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from pytest_prereg.audit.conditions import doubts
 from pytest_prereg.audit.deciding import binding, current_subject, eligible, is_guard, of_subject
 from pytest_prereg.audit.judging import judged
 from pytest_prereg.audit.standing import Found, Version
+from pytest_prereg.errors import JudgeError
 from pytest_prereg.evidence.series import next_number
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 
@@ -52,12 +54,14 @@ def wants_confirmation(state: StudyState, prediction: Prediction) -> bool:
 
 
 def history(state: StudyState, guard: Prediction) -> tuple[Version, ...]:
-    """Return what every complete series of a guard says by itself, in order."""
+    """Return what every complete series of a guard says by itself, in order, if it can be judged."""
     complete = [one for one in state.series[guard.experiment] if one.complete and one.subject is not None]
-    return tuple(
-        Version(subject=one.subject, series=one.number, verdict=_judged(state, guard, one).verdict)
-        for one in binding(state, guard, complete)
-    )
+    versions = []
+    for one in binding(state, guard, complete):
+        with suppress(JudgeError):  # its own version is an error as long as it is the one of now
+            verdict = _judged(state, guard, one).verdict
+            versions.append(Version(subject=one.subject, series=one.number, verdict=verdict))
+    return tuple(versions)
 
 
 def is_current(state: StudyState, guard: Prediction, series: Series) -> bool:

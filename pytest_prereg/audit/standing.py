@@ -38,8 +38,6 @@ class Found(msgspec.Struct, kw_only=True, frozen=True):
     """The one whose number the verdict goes by first."""
     final: bool = True
     """Whether nothing that is still to be measured can change its numbers."""
-    is_unjudgeable: bool = False
-    """Whether there is evidence, and no verdict can ever be built on it."""
 
 
 class Version(msgspec.Struct, kw_only=True, frozen=True):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.deciding import Basis
     from pytest_prereg.registry.model import Prediction
 
-_VALUELESS = "PR140"
+VALUELESS = "PR140"
 """Of values that are there; what else keeps from judging can be mended."""
 
 
@@ -51,5 +51,5 @@ def _is_judged(state: StudyState, prediction: Prediction, basis: Basis) -> bool:
     try:
         judged(state, prediction, basis, lambda _one, _on: ())
     except JudgeError as error:
-        return any(problem.code != _VALUELESS for problem in error.problems)
+        return any(problem.code != VALUELESS for problem in error.problems)
     return True

@@ -6,6 +6,7 @@ is not withdrawn. Only what never could be judged, and never will be, goes witho
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ from pytest_prereg.audit.history.git_commands import is_ignored, newest, whole_h
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
-from pytest_prereg.audit.unjudgeable import is_unjudgeable
+from pytest_prereg.audit.unjudgeable import VALUELESS, is_unjudgeable
 from pytest_prereg.errors import (
     HistoryError,
     JudgeError,
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import Lock, LockEntry
     from pytest_prereg.registry.model import Prediction, Study
 
+_IN_PART = (
+    "Other evidence of it can be judged, and must not get lost: amend it, commit that, then withdraw it;\n"
+    "the amendment keeps a refutation."
+)
 RECORD = "pytest --prereg --prereg-verify --prereg-record"
 
 
@@ -173,8 +178,12 @@ def _obstacles(state: StudyState, name: str, entry: LockEntry) -> list[Problem]:
     try:
         assessment = state.assess(prediction)
     except JudgeError as error:
-        is_never = entry.verdict is None and is_unjudgeable(state, prediction)
-        return [*_incomplete(state, name)] if is_never else [*error.problems]
+        if entry.verdict is None and is_unjudgeable(state, prediction):
+            return [*_incomplete(state, name)]
+        valueless = (
+            replace(one, advice=_IN_PART) if one.code == VALUELESS else one for one in error.problems
+        )
+        return [*valueless]
     except PreregError as error:
         return [*error.problems]
     if assessment.problems:

@@ -138,7 +138,7 @@ def remembered(prediction: Prediction, entry: LockEntry, found: Found, evidenced
     """
     if entry.verdict is None:
         reason = one_line(entry.withdrawal.reason) if entry.withdrawal else ""
-        return found if found.judgement else msgspec.structs.replace(found, pending=f"withdrawn: {reason}")
+        return found if found.judgement else Found(pending=f"withdrawn: {reason}")
     if evidenced is not None and agrees(entry, evidenced):
         return found
     return Found(judgement=_judgement(prediction, entry, Verdict(entry.verdict)))

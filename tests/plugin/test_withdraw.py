@@ -389,7 +389,7 @@ class TestWhatCanNotBeJudged:
         project.take("one", (0.1, 0.11, 0.09, 0.1, 0.12))
         appended(project, ZERO)
 
-        assert "PR140" in refused(project, "share", *WHY)
+        assert "amend it, commit that, then withdraw it" in refused(project, "share", *WHY)
         project.edit(TOML, '"< 2 s**-1"', '"< 1 s**-1"')
         project.done("amend", "share", *WHY)
         assert entry(project, "share").amendments[-1].verdict == "refuted"
@@ -400,6 +400,25 @@ class TestWhatCanNotBeJudged:
         project.take("one", (0.0, *SLOW[1:]))
 
         assert "PR140" in refused(project, "both", *WHY)
+
+    def test_of_a_guard_no_version_may_have_a_verdict_and_the_next_one_changes_nothing(
+        self, tmp_path, monkeypatch, judge
+    ):
+        project = Imported(new_repository(tmp_path / "guarded").path)
+        monkeypatch.chdir(project.path)
+        project.write(TOML, GUARD)
+        project.write("experiments/work.py", GUARDED.replace("3 + repeat.index / 100", "[1, 2]"))
+        project.write("subject.txt", "one")
+        project.done("lock")
+        project.commit("Register")
+        assert "PR140" in project.process("--prereg", "-p", "no:cacheprovider").stdout
+        project.commit("Evidence")
+
+        project.done("withdraw", "quick", *WHY)
+
+        project.write("subject.txt", "two")
+        project.commit("Withdraw; another version")
+        judge(project).stdout.fnmatch_lines(["*quick*withdrawn after 5 repeats, never judged: badly worded"])
 
     def test_evidence_that_is_altered_comes_back_first(self, registered):
         project = registered(experiment("one"), SHARE)
