@@ -70,9 +70,9 @@ def evaluation(
 
     An attempt is a success if the evaluation's own grader finds it right, which training never asks;
     ``reward_mean`` is by the grader of training. ``t_eval`` is generation and grading, and ``peak_memory``
-    is of both, ``memory_growth`` how far above their beginning. The digests of the prompts and of what grades are kept with each repeat (``prompts_digest``,
-    ``verifier_digest``); a repeat in which they don't begin with ``expect_prompts`` or ``expect_verifier``
-    fails.
+    is of both, ``memory_growth`` how far above their beginning. The digests of the prompts and of what grades
+    are kept with each repeat (``prompts_digest``, ``verifier_digest``); a repeat in which they don't begin
+    with ``expect_prompts`` or ``expect_verifier`` fails.
 
     Attempts are no repeats: those of one repeat share its weights. What a success costs in tokens is a ratio
     of sums, ``tokens_generated`` to ``successes``: of one repeat in which nothing succeeds it has no value.
