@@ -162,7 +162,7 @@ def test_an_instrument_that_loses_more_than_one_kernel_in_a_thousand_reads_nothi
 class TestOnTorch:
     """A CPU's operators, read by the profiler."""
 
-    pytestmark = pytest.mark.torch
+    pytestmark = (pytest.mark.torch, pytest.mark.quiet)
 
     @pytest.fixture(autouse=True)
     def threads(self):

@@ -361,6 +361,7 @@ class Taken:
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_run_that_is_busy_for_30_percent_and_then_waits_reads_30(matmul):
     errors = []
     for _ in range(WINDOWS):
@@ -379,6 +380,7 @@ def test_a_run_that_is_busy_for_30_percent_and_then_waits_reads_30(matmul):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_the_duty_of_a_wave_is_recovered_to_a_point(matmul):
     errors = []
     for _ in range(WINDOWS):
@@ -390,6 +392,7 @@ def test_the_duty_of_a_wave_is_recovered_to_a_point(matmul):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_profiler_that_drops_one_event_in_twenty_is_caught_by_the_callers_count(torch, monkeypatch):
     events, draw = Session.events, random.Random(5)
     monkeypatch.setattr(
@@ -406,6 +409,7 @@ def test_a_profiler_that_drops_one_event_in_twenty_is_caught_by_the_callers_coun
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_operators_of_every_thread_are_seen(torch, matmul):
     def work():
         for _ in range(20):
@@ -426,6 +430,7 @@ def test_operators_of_every_thread_are_seen(torch, matmul):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_an_annotation_with_an_operators_name_is_no_work(torch):
     taken = Taken(KernelIntervals())
     with taken.window, torch.profiler.record_function("aten::mm"):
@@ -434,6 +439,7 @@ def test_an_annotation_with_an_operators_name_is_no_work(torch):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_where_a_profiler_is_running_there_is_no_reading_and_it_goes_on(torch, matmul):
     taken = Taken(KernelIntervals())
     with torch.autograd.profiler.profile(use_kineto=True) as theirs:
@@ -445,6 +451,7 @@ def test_where_a_profiler_is_running_there_is_no_reading_and_it_goes_on(torch, m
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_profiler_that_is_used_inside_the_window_leaves_no_reading(torch, matmul):
     taken = Taken(KernelIntervals())
     with taken.window:
@@ -457,6 +464,7 @@ def test_a_profiler_that_is_used_inside_the_window_leaves_no_reading(torch, matm
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_body_that_raises_leaves_no_profiler_running(torch, matmul):
     taken = Taken(KernelIntervals())
     with pytest.raises(ZeroDivisionError), taken.window:
@@ -469,6 +477,7 @@ def test_a_body_that_raises_leaves_no_profiler_running(torch, matmul):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_session_that_fails_to_start_leaves_no_profiler_running(torch, matmul, monkeypatch):
     def fail(*_):
         raise RuntimeError("out of memory\nwith a long story")
@@ -486,6 +495,7 @@ def test_a_session_that_fails_to_start_leaves_no_profiler_running(torch, matmul,
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_cuda_that_comes_up_inside_the_window_leaves_no_reading(torch, monkeypatch):
     taken = Taken(KernelIntervals())
     with monkeypatch.context() as patch, taken.window:
@@ -496,6 +506,7 @@ def test_cuda_that_comes_up_inside_the_window_leaves_no_reading(torch, monkeypat
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_repeat_records_under_the_instrument_that_took_the_reading(matmul):
     repeat = Repeat(metrics={"busy": {"unit": "percent"}})
     with repeat.instrument("kernel-intervals").window("busy") as window:
@@ -592,6 +603,7 @@ def test_a_graph_on_one_thread_says_nothing_of_a_region_on_another():
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_an_operator_of_ones_own_is_busy(torch):
     def heavy(numbers):
         time.sleep(0.05)
@@ -607,6 +619,7 @@ def test_an_operator_of_ones_own_is_busy(torch):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_what_another_compiler_runs_leaves_no_reading(torch):
     def opaque(graph, _):
         def run(numbers):
@@ -627,6 +640,7 @@ def test_what_another_compiler_runs_leaves_no_reading(torch):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.parametrize("module", ["torch._C._autograd", "torch.autograd"])
 def test_a_recording_that_is_turned_off_and_on_again_leaves_no_reading(torch, matmul, module):
     taken = Taken(OperatorIntervals())
@@ -640,6 +654,7 @@ def test_a_recording_that_is_turned_off_and_on_again_leaves_no_reading(torch, ma
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_what_ran_past_the_dispatcher_is_idle_and_told(torch):
     """Python that computes is honestly idle; its CPU time says that something ran."""
     taken = Taken(OperatorIntervals())
@@ -660,6 +675,7 @@ def test_what_ran_past_the_dispatcher_is_idle_and_told(torch):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_how_much_the_profiler_itself_takes_is_told(torch):
     matrix, taken = torch.randn(4, 4), Taken(OperatorIntervals())
     with taken.window:
@@ -675,6 +691,7 @@ def test_how_much_the_profiler_itself_takes_is_told(torch):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_windows_of_two_threads_do_not_meet_in_the_profiler(torch, monkeypatch):
     """Torch crashes on two threads that start its profiler at once, each having seen that none runs."""
     new, starting = Session._new_profile, threading.Event()
@@ -729,6 +746,7 @@ def kernel(torch, cuda):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.gpu
 def test_a_gpu_that_is_busy_for_30_percent_and_then_waits_reads_30(kernel):
     errors = []
@@ -748,6 +766,7 @@ def test_a_gpu_that_is_busy_for_30_percent_and_then_waits_reads_30(kernel):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.gpu
 def test_the_duty_of_a_wave_on_a_gpu_is_recovered_to_a_point(kernel):
     errors = []
@@ -760,6 +779,7 @@ def test_the_duty_of_a_wave_on_a_gpu_is_recovered_to_a_point(kernel):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.gpu
 def test_a_profiler_that_drops_one_kernel_in_twenty_is_caught(kernel, monkeypatch):
     events = Session.events
@@ -779,6 +799,7 @@ def test_a_profiler_that_drops_one_kernel_in_twenty_is_caught(kernel, monkeypatc
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.gpu
 def test_a_graph_two_streams_and_copies_are_told_apart_on_a_gpu(torch, cuda):
     numbers = torch.rand(1 << 24, device="cuda") + 1
@@ -802,6 +823,7 @@ def test_a_graph_two_streams_and_copies_are_told_apart_on_a_gpu(torch, cuda):
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 @pytest.mark.gpu
 def test_operators_are_not_read_where_kernels_are(cuda):
     taken = Taken(OperatorIntervals())

@@ -222,6 +222,7 @@ def test_a_kernel_is_no_longer_than_fits():
 
 
 @pytest.mark.torch
+@pytest.mark.quiet
 def test_a_longer_kernel_has_a_higher_degree():
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
