@@ -64,7 +64,7 @@ def read_alone(model: CausalLM, ids: torch.Tensor, kinds: torch.Tensor) -> ReadA
     Args:
         model: What reads them.
         ids: Token ids (batch, positions).
-        kinds: Their :class:`~pytest_prereg.measure.workloads.language.completions.Kind`; a response is no
+        kinds: Their ``Kind``; a response is no
             sequence's first token.
     """
     lengths = (kinds == Kind.RESPONSE).sum(1)
