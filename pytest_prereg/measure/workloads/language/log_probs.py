@@ -32,6 +32,9 @@ for the last one, and where others compute as well the fewer there are, the bett
 NARROWEST = 256
 """Columns of a tile, however many the tokens: narrower ones make the products slow."""
 
+ALIGNED = 64
+"""Tiles are a multiple of so many rows: MKL takes up to twice as long for a product whose rows aren't aligned."""
+
 FEWEST = 16
 """Tiles that the vocabulary is cut into at least, however few the tokens."""
 
@@ -158,7 +161,8 @@ def tile_width(tokens: int, head: torch.Tensor, itemsize: int) -> int:
     vocabulary, hidden = map(int, head.shape)
     budget: int = TILE_BYTES.get(head.device.type, TILE_BYTES["cpu"])
     affordable = budget // (max(1, tokens + hidden) * itemsize)
-    return max(1, min(max(NARROWEST, affordable), -(-vocabulary // FEWEST)))
+    width = max(1, min(max(NARROWEST, affordable), -(-vocabulary // FEWEST)))
+    return width - width % ALIGNED if width > ALIGNED else width
 
 
 def _sums_wide(head: torch.Tensor) -> bool:
