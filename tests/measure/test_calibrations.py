@@ -159,10 +159,10 @@ def test_an_instrument_that_loses_more_than_one_kernel_in_a_thousand_reads_nothi
         duty._lost(reading, 4000)
 
 
+@pytest.mark.torch
+@pytest.mark.quiet
 class TestOnTorch:
     """A CPU's operators, read by the profiler."""
-
-    pytestmark = (pytest.mark.torch, pytest.mark.quiet)
 
     @pytest.fixture(autouse=True)
     def threads(self):

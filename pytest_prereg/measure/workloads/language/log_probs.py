@@ -33,7 +33,7 @@ NARROWEST = 256
 """Columns of a tile, however many the tokens: narrower ones make the products slow."""
 
 ALIGNED = 64
-"""Tiles are a multiple of so many rows: MKL takes up to twice as long for a product whose rows aren't aligned."""
+"""Tiles are a multiple of so many rows: MKL takes up to twice as long for a product of odd ones."""
 
 FEWEST = 16
 """Tiles that the vocabulary is cut into at least, however few the tokens."""
