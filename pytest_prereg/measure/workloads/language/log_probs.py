@@ -33,7 +33,7 @@ NARROWEST = 256
 """Columns of a tile, however many the tokens: narrower ones make the products slow."""
 
 ALIGNED = 64
-"""Tiles are a multiple of so many rows: MKL takes up to twice as long for a product of odd ones."""
+"""Tiles are a multiple of so many rows: MKL takes up to twice as long for rows that are not aligned."""
 
 FEWEST = 16
 """Tiles that the vocabulary is cut into at least, however few the tokens."""
