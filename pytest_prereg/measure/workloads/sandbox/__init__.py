@@ -1,0 +1,1 @@
+"""Programs that nobody has read, run one per sandbox, and graded where they can't reach."""
