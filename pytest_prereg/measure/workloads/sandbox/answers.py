@@ -77,7 +77,7 @@ def read_answer(answer: bytes, reach: Extent) -> Any:
             text,
             parse_constant=_refuse_constant,
             parse_int=partial(_whole, most=reach.digits + _SPARE_DIGITS),
-            object_pairs_hook=_without_repetition,
+            object_pairs_hook=without_repetition,
         )
     except json.JSONDecodeError as error:
         raise AnswerError(f"it is no JSON: {error.msg} at character {error.pos}") from None
@@ -94,7 +94,12 @@ def _whole(text: str, *, most: int) -> int:
     return int(text) if len(text) <= _PLAIN_DIGITS else int(Decimal(text))
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's pairs by key, as ``object_pairs_hook`` of :func:`json.loads`.
+
+    Raises:
+        AnswerError: A key is there twice: readers differ in which of the two they take.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         raise AnswerError("an object has the same key twice")
