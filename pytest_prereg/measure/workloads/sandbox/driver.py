@@ -1,0 +1,311 @@
+"""What runs in a sandbox beside the program: forks one child per hidden test, and says how it ended.
+
+It is not imported but sent in as code, and imports nothing that has to be searched for: most of what a
+sandbox costs is the start of an interpreter. It is trusted no more than the program, which may take it over,
+and knows nothing that the program may not know.
+"""
+
+import marshal
+import posix
+import sys
+
+WORKLOAD_VERSION = "1"
+
+CONTROL, ANSWERS, CODE = 3, 4, 5
+"""Descriptors: the supervisor's socket, its pipe for answers, and this code."""
+
+DEEPEST = 200
+"""Lists in lists of an answer."""
+
+_INIT = 1
+"""Pid of the driver in a namespace of its own: nothing in there can kill or stop it."""
+_LENGTH = 4
+_DISK_FULL = frozenset({27, 28, 122})
+"""EFBIG, ENOSPC, EDQUOT."""
+_MOST_TEXT = 1000
+_MOST_DIGITS = 4300
+_PR_SET_DUMPABLE = 4
+
+
+class _Refused(Exception):  # noqa: N818  # of this module alone
+    """What a function returned is no plain data."""
+
+
+class _TooLong(Exception):  # noqa: N818
+    """It is, but there is too much of it."""
+
+
+def main() -> None:
+    """Run what the supervisor sends, until it hangs up."""
+    posix.closerange(CODE, 64)
+    setting = marshal.loads(_received() or b"")
+    _confine(setting)
+    posix.write(CONTROL, b"ready\n")
+    program = marshal.loads(_received() or b"")
+    while (sent := _received()) is not None:
+        status, seconds = _in_child(program, marshal.loads(sent), setting)
+        posix.write(CONTROL, b"%d %d\n" % (status, seconds * 1000))
+
+
+def _received() -> bytes | None:
+    head = _read(_LENGTH)
+    return None if head is None else _read(int.from_bytes(head, "big"))
+
+
+def _read(wanted: int) -> bytes | None:
+    found = b""
+    while len(found) < wanted:
+        some = posix.read(CONTROL, wanted - len(found))
+        if not some:
+            return None
+        found += some
+    return found
+
+
+def _confine(setting: dict[str, object]) -> None:
+    import resource  # noqa: PLC0415  # not built in: a file of its own
+
+    for number, most in setting["limits"]:  # type: ignore[attr-defined]
+        resource.setrlimit(number, most)
+    try:
+        import _ctypes  # noqa: PLC0415  # ctypes without what it imports
+
+        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[call-arg,arg-type,attr-defined]
+        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0))
+    except (ImportError, OSError):
+        pass  # a program could read the driver's memory then, in which there is nothing to find
+
+
+def _in_child(program: str, test: tuple[object, ...], setting: dict[str, object]) -> tuple[int, float]:
+    """Return the status with which the child that ran the test ended, and its seconds of processor time."""
+    pid = posix.fork()
+    if not pid:
+        _run(program, test, setting)
+    ended, status, used = posix.wait4(-1, 0)
+    while ended != pid:  # orphans come to an init
+        ended, status, used = posix.wait4(-1, 0)
+    if setting["alone"] and posix.getpid() == _INIT:
+        _be_rid_of_all()
+    return status, used.ru_utime + used.ru_stime
+
+
+def _be_rid_of_all() -> None:
+    """Kill all other processes of this namespace, at once, and wait until none is left."""
+    try:
+        posix.kill(-1, 9)
+        while True:
+            posix.wait4(-1, 0)
+    except OSError:
+        pass  # there is nobody
+
+
+def _run(program: str, test: tuple[object, ...], setting: dict[str, object]) -> None:
+    """Run one test in this process, and end it."""
+    ended = 1
+    try:
+        posix.setsid()
+        posix.close(CONTROL)
+        _prepare(test[-1] if test[0] == "script" else "")  # type: ignore[arg-type]
+        if test[0] == "script":
+            ended = _as_script(program)
+        else:
+            ended = _called(program, *test[1:], most=setting["answer"])  # type: ignore[arg-type,misc]
+    except _TooLong as error:
+        _tell(b"L", str(error))
+    except _Refused as error:
+        _tell(b"N", str(error))
+    except MemoryError:
+        posix.write(ANSWERS, b"M")
+    except SystemExit as error:
+        ended = _status(error)
+    except BaseException as error:  # noqa: BLE001  # whatever the program raises
+        _tell(b"D" if getattr(error, "errno", None) in _DISK_FULL else b"E", _described(error))
+    finally:
+        _flush()
+        posix._exit(ended)
+
+
+def _prepare(stdin: str) -> None:
+    """Make this process look as a program expects it."""
+    import builtins  # noqa: PLC0415
+
+    if stdin:
+        _feed(stdin.encode("utf-8", "surrogatepass"))
+    sys.argv[:] = ["program"]
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module site, which is left out, adds them
+
+
+def _feed(text: bytes) -> None:
+    """Make the text this process's standard input; what a pipe does not hold, a process of its own writes."""
+    source, sink = posix.pipe()
+    posix.set_blocking(sink, False)
+    try:
+        rest = text[posix.write(sink, text) :]
+    except BlockingIOError:
+        rest = text
+    posix.set_blocking(sink, True)
+    if rest and not posix.fork():
+        posix.close(source)
+        for descriptor in (1, 2, ANSWERS):
+            posix.close(descriptor)
+        try:
+            while rest:
+                rest = rest[posix.write(sink, rest) :]
+        finally:
+            posix._exit(0)
+    posix.dup2(source, 0)
+    posix.close(source)
+    posix.close(sink)
+
+
+def _module(name: str, program: str) -> dict[str, object]:
+    module = type(sys)(name)
+    sys.modules[name] = module
+    exec(compile(program, "<program>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    return module.__dict__
+
+
+def _as_script(program: str) -> int:
+    """Return the status with which the program ended; its answer is what it printed."""
+    try:
+        _module("__main__", program)
+    except SystemExit as error:
+        status = _status(error)
+    else:
+        status = 0
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    import atexit  # noqa: PLC0415
+
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    return status
+
+
+def _called(program: str, function: str, args: list[object], kwargs: dict[str, object], *, most: int) -> int:
+    """Send what the function returned; return the status to end with."""
+    namespace = _module("program", program)
+    if function not in namespace:
+        _tell(b"E", f"NameError: the program defines no {function!r}")
+        return 1
+    parts: list[str] = []
+    _encode(namespace[function](*args, **kwargs), parts, [most], 0)  # type: ignore[operator]
+    _send(b"A" + "".join(parts).encode("ascii"))
+    return 0
+
+
+def _encode(value: object, parts: list[str], left: list[int], depth: int) -> None:
+    """Append ``value`` as JSON to ``parts``; ``left`` holds how many more bytes it may have."""
+    if depth > DEEPEST:
+        raise _Refused(f"lists in lists more than {DEEPEST} deep, or a cycle")
+    if value is None or value is True or value is False:
+        _append({None: "null", True: "true", False: "false"}[value], parts, left)
+    elif isinstance(value, str):
+        _append(_quoted(value, left[0]), parts, left)
+    elif isinstance(value, int):
+        _append(_digits(value), parts, left)
+    elif isinstance(value, float):
+        _append(_finite(value), parts, left)
+    elif isinstance(value, list | tuple):
+        _encode_items(value, parts, left, depth)
+    elif isinstance(value, dict):
+        _encode_pairs(value, parts, left, depth)
+    else:
+        raise _Refused(f"a value of type {type(value).__name__}")
+
+
+def _append(text: str, parts: list[str], left: list[int]) -> None:
+    left[0] -= len(text)
+    if left[0] < 0:
+        raise _TooLong("the answer is longer than an answer may be")
+    parts.append(text)
+
+
+def _encode_items(
+    value: list[object] | tuple[object, ...], parts: list[str], left: list[int], depth: int
+) -> None:
+    before = "["
+    for item in value:
+        _append(before, parts, left)
+        _encode(item, parts, left, depth + 1)
+        before = ","
+    _append("]" if value else "[]", parts, left)
+
+
+def _encode_pairs(value: dict[object, object], parts: list[str], left: list[int], depth: int) -> None:
+    before = "{"
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise _Refused(f"a dictionary with a key of type {type(key).__name__}; keys have to be str")
+        _append(before + _quoted(key, left[0]) + ":", parts, left)
+        _encode(item, parts, left, depth + 1)
+        before = ","
+    _append("}" if value else "{}", parts, left)
+
+
+def _digits(value: int) -> str:
+    if value.bit_length() > _MOST_DIGITS * 3.32:
+        raise _Refused(f"an integer of more than {_MOST_DIGITS} digits")
+    return int.__repr__(value)
+
+
+def _finite(value: float) -> str:
+    if not float("-inf") < value < float("inf"):
+        raise _Refused(f"the number {float.__repr__(value)}")
+    return float.__repr__(value)
+
+
+def _quoted(text: str, most: int) -> str:
+    if len(text) > most:
+        raise _TooLong("the answer is longer than an answer may be")
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    from _json import encode_basestring_ascii  # noqa: PLC0415  # a file of its own, and seldom needed
+
+    return encode_basestring_ascii(text)
+
+
+def _described(error: BaseException) -> str:
+    """Return its type, text and place."""
+    try:
+        text = str(error)
+    except BaseException as worse:  # noqa: BLE001
+        text = f"(its text raised {type(worse).__name__})"
+    line, at = None, error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == "<program>":
+            line = at.tb_lineno
+        at = at.tb_next
+    where = "" if line is None else f" (line {line})"
+    return f"{type(error).__name__}: {text[:_MOST_TEXT]}{where}"
+
+
+def _status(error: SystemExit) -> int:
+    """Return the status that an interpreter would have ended with."""
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 255
+    sys.stderr.write(str(code)[:_MOST_TEXT])
+    return 1
+
+
+def _tell(kind: bytes, text: str) -> None:
+    _send(kind + text[: 2 * _MOST_TEXT].encode("utf-8", "backslashreplace"))
+
+
+def _send(data: bytes) -> None:
+    while data:
+        data = data[posix.write(ANSWERS, data) :]
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:  # noqa: BLE001, PERF203, S110  # the program's own streams, perhaps
+            pass
+
+
+main()
