@@ -16,6 +16,9 @@ import pytest
 from pytest_prereg.cli import main
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.model import Reason
+from pytest_prereg.measure.workloads.sandbox import completions, outcomes
+from pytest_prereg.measure.workloads.sandbox.limits import Limits
+from pytest_prereg.measure.workloads.sandbox_files import read_completions
 from pytest_prereg.registry.builtins import MODULES
 from pytest_prereg.registry.expectations import keys_of
 from pytest_prereg.registry.starter import starter_files
@@ -121,6 +124,37 @@ def test_every_parameter_and_metric_of_the_barrier_is_explained():
     parameters = list(inspect.signature(module.reward_barrier).parameters)[1:]
     metrics = module.reward_barrier.metrics
     assert explained == sorted([*parameters, *metrics])
+
+
+def test_the_study_of_sandboxes_can_be_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "sandbox.md"))))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("registered  ") == 2
+
+
+def first_cells(section: str) -> list[str]:
+    """The names in the first cells of the tables of a section of the page on sandboxes."""
+    text = read(DOCS / "sandbox.md").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    cells = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    return sorted(name for cell in cells for name in re.findall(r"`([\w-]+)`", cell))
+
+
+def test_every_parameter_metric_limit_outcome_and_key_of_sandboxes_is_explained():
+    module = importlib.import_module(MODULES["sandbox_reward"])
+    parameters = list(inspect.signature(module.sandbox_reward).parameters)[1:]
+    assert first_cells("A study") == sorted([*parameters, *module.sandbox_reward.metrics])
+    assert first_cells("Limits") == sorted(Limits.__struct_fields__)
+    assert first_cells("Outcomes") == sorted(outcome.value for outcome in outcomes.Outcome)
+    tests = (completions.CallTest, completions.ScriptTest)
+    fields = {"type"}.union(*(test.__struct_fields__ for test in tests))
+    assert first_cells("A file of completions") == sorted(fields)
+
+
+def test_the_rows_that_the_page_on_sandboxes_shows_can_be_graded(tmp_path: Path):
+    (rows,) = fences(read(DOCS / "sandbox.md"), "json")
+    file = tmp_path / "rows.jsonl"
+    file.write_text(rows)
+    assert len(read_completions(str(file)).completions) == 2
 
 
 LANGUAGE = {

@@ -21,6 +21,7 @@ MODULES = {
     "grpo_step": f"{PACKAGE}.measure.workloads.grpo",
     "evaluation": f"{PACKAGE}.measure.workloads.evaluation",
     "time_to_target": f"{PACKAGE}.measure.workloads.time_to_target",
+    "sandbox_reward": f"{PACKAGE}.measure.workloads.sandbox_reward",
     "reward_barrier": f"{PACKAGE}.measure.workloads.barrier",
     "square_wave": f"{_CALIBRATION}.duty",
     "trailing_wait": f"{_CALIBRATION}.duty",

@@ -74,7 +74,8 @@ def test_rows_become_completions_in_their_order_and_blank_lines_nothing(write):
     ],
 )
 def test_a_bad_row_is_told_with_its_line_and_what_it_holds(write, row, said):
-    (line,) = refusal(write(GOOD, row))
+    head, line = refusal(write(GOOD, row))
+    assert head == 'file = "F" has rows that can\'t be graded; of each what is wrong:'
     assert line.startswith(f"F:2: {said}")
     assert "; it holds " in line
     assert line.isprintable()
@@ -83,12 +84,12 @@ def test_a_bad_row_is_told_with_its_line_and_what_it_holds(write, row, said):
 
 def test_all_bad_rows_are_told_at_once(write):
     told = refusal(write(b"{", GOOD, b"[", {**GOOD, "tests": []}))
-    assert [line.split(": ")[0] for line in told] == ["F:1", "F:3", "F:4"]
+    assert [line.split(": ")[0] for line in told[1:]] == ["F:1", "F:3", "F:4"]
 
 
 def test_of_very_many_bad_rows_the_number_is_told(write):
     told = refusal(write(*[b"{"] * 50))
-    assert len(told) == 21
+    assert len(told) == 22
     assert told[-1] == "and 30 more"
 
 

@@ -33,6 +33,14 @@ BUILT_ON = {
     "evaluation": {"learning.tasks", "learning.held_out", "learning.verifiers", "language.decoding"},
     "time_to_target": {"learning.tasks", "learning.held_out", "learning.loop", "learning.policy_loss"},
     "reward_barrier": {"barrier_schedules", "reward_pool"},
+    "sandbox_reward": {
+        "sandbox.boxes",
+        "sandbox.client",
+        "sandbox.driver",
+        "sandbox.grading",
+        "sandbox.supervisor",
+        "sandbox_problems",
+    },
 }
 """Modules, some of which are imported inside functions, that change what an experiment measures."""
 

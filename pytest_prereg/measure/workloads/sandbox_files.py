@@ -65,8 +65,9 @@ def read_completions(path: str) -> CompletionFile:
         for problem in problems
     ]
     if wrong:
+        head = f"file = {quoted(path)} has rows that can't be graded; of each what is wrong:"
         more = [f"and {len(wrong) - _TOLD} more"] if len(wrong) > _TOLD else []
-        raise ValueError("\n".join([*wrong[:_TOLD], *more]))
+        raise ValueError("\n".join([head, *wrong[:_TOLD], *more]))
     if not lines:
         raise ValueError(
             f'file = {quoted(path)} has no line: write a {{"program": ..., "tests": [...]}} per line'
