@@ -1,0 +1,500 @@
+"""Programs that use up the machine."""
+
+from __future__ import annotations
+
+from sandbox_attacks import SQUARES, WITHIN, Attack, Success, call
+
+from pytest_prereg.measure.workloads.sandbox.completions import ScriptTest
+from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
+
+CHILDREN = """
+import os, time
+def in_children(work, number=8):
+    '''Lets as many children do a piece of the work each and then stay, until all are done.'''
+    source, sink = os.pipe()
+    made = 0
+    for _ in range(number):
+        if os.fork():
+            made += 1
+            continue
+        try:
+            kept = work()
+            os.write(sink, b"d")
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    os.close(sink)
+    for done in range(made):
+        if not os.read(source, 1):
+            break
+        yield done + 1
+"""
+PIECE = 24 * 2**20
+
+PROCESSES = (
+    Attack(
+        name="fork bomb",
+        program="""
+import os
+told = False
+def solve(x):
+    global told
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            if not told:
+                told = True
+                reached(len([name for name in os.listdir("/proc") if name.isdigit()]))
+""",
+        tests=SQUARES,
+        ends=Outcome.TIMEOUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="processes",
+        quick=False,
+    ),
+    Attack(
+        name="fork bomb of system calls",
+        program="""
+import os, signal, time
+def solve(x):
+    made = 0
+    try:
+        while True:
+            if called(56, signal.SIGCHLD, 0, 0, 0, 0) == 0:
+                time.sleep(60)
+            made += 1
+    except OSError:
+        reached(made)
+    time.sleep(60)
+""",
+        tests=SQUARES,
+        ends=Outcome.TIMEOUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="processes",
+        quick=False,
+    ),
+    Attack(
+        name="threads without end",
+        program="""
+import threading, time
+threading.stack_size(2**16)
+def solve(x):
+    started = 0
+    try:
+        while started < 60:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+            started += 1
+            reached(started)
+    except RuntimeError:
+        pass
+    return started < 16
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="processes",
+    ),
+    Attack(
+        name="descriptors without end",
+        program="""
+import os
+def solve(x):
+    import resource
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+    except (ValueError, OSError):
+        pass
+    most = 0
+    try:
+        while most < 200:
+            most = max(most, os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    reached(most + 1)
+    return most < 48
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="open_files",
+    ),
+    Attack(
+        name="spins in many processes",
+        program="""
+import os
+def solve(x):
+    for _ in range(6):
+        if not os.fork():
+            os.setsid()
+            os.closerange(0, 256)
+            while True:
+                pass
+    while True:
+        pass
+""",
+        tests=SQUARES,
+        ends=Outcome.TIMEOUT,
+        succeeds=Success.SURVIVES,
+        quick=False,
+    ),
+)
+
+MEMORY = (
+    Attack(
+        name="memory of one process",
+        program="""
+def solve(x):
+    hoard = []
+    while len(hoard) < 30:
+        hoard.append(bytearray(b"x") * 2**23)
+        reached(len(hoard) * 2**23)
+""",
+        tests=SQUARES,
+        ends=Outcome.MEMORY,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="memory of many processes",
+        program=CHILDREN
+        + f"""
+def solve(x):
+    for done in in_children(lambda: bytearray(b"x") * {PIECE}):
+        reached(done * {PIECE})
+    time.sleep(3)
+""",
+        tests=SQUARES,
+        ends=Outcome.MEMORY,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="memory that processes share",
+        program=CHILDREN
+        + f"""
+import mmap
+def shared():
+    piece = mmap.mmap(-1, {PIECE})
+    for at in range(0, {PIECE}, 4096):
+        piece[at] = 1
+    return piece
+def solve(x):
+    for done in in_children(shared):
+        reached(done * {PIECE})
+    time.sleep(3)
+""",
+        tests=SQUARES,
+        ends=Outcome.MEMORY,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="memory that looks like more than it is",
+        program="""
+import os, time
+held = bytearray(b"x") * 2**25
+def solve(x):
+    for _ in range(6):
+        if not os.fork():
+            os.closerange(0, 256)
+            time.sleep(30)
+            os._exit(held[x])
+    time.sleep(0.3)
+    return x * x
+""",
+        tests=SQUARES,
+        ends=Outcome.PASS,
+        succeeds=Success.SURVIVES,
+    ),
+    Attack(
+        name="memory in files without a name",
+        program=CHILDREN
+        + f"""
+def solve(x):
+    def filled():
+        kept = []
+        for _ in range(12):
+            kept.append(os.memfd_create("x"))
+            os.write(kept[-1], bytes(2**21))
+        return kept
+    for done in in_children(filled):
+        reached(done * {PIECE})
+    return True
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="memory of System V",
+        program="""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+libc.shmat.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+libc.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]
+libc.shmdt.argtypes = [ctypes.c_void_p]
+def solve(x):
+    for done in range(10):
+        segment = libc.shmget(0, 2**25, 0o1600)
+        if segment < 0:
+            break
+        at = libc.shmat(segment, None, 0)
+        ctypes.memset(at, 1, 2**25)
+        libc.shmdt(at)
+        reached((done + 1) * 2**25)
+    return True
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="memory of a bomb of compressed zeros",
+        program="""
+import zlib
+def solve(x):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    piece = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    bomb, unpacker, text = piece * 200, zlib.decompressobj(-15), []
+    while bomb:
+        text.append(unpacker.decompress(bomb, 2**24))
+        bomb = unpacker.unconsumed_tail
+        reached(len(text) * 2**24)
+""",
+        tests=SQUARES,
+        ends=Outcome.MEMORY,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="address space without end",
+        program="""
+import mmap
+def solve(x):
+    try:
+        mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+    except OSError:
+        return True
+    reached(2**40)
+    return False
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+    ),
+    Attack(
+        name="recursion without end",
+        program="""
+import sys
+sys.setrecursionlimit(2**30)
+def solve(x, depth=0):
+    if depth % 1000 == 0:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[1]) * 4096
+        reached(used)
+        if used > 150 * 2**20:
+            raise SystemExit
+    kept = (depth,) * 1000
+    return solve(kept[-1], depth + 1)
+""",
+        tests=SQUARES,
+        ends=Outcome.MEMORY,
+        or_ends=Outcome.CRASH,  # a frame: CPython 3.11 reports that as a SystemError
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=4.0,
+    ),
+    Attack(
+        name="a stack without end",
+        program="""
+import sys, threading
+sys.setrecursionlimit(2**30)
+def deeper(depth):
+    if depth % 5000 == 0:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[1]) * 4096
+        reached(used)
+        if used > 150 * 2**20:
+            raise SystemExit
+    return list(map(deeper, [depth + 1]))
+def solve(x):
+    threading.stack_size(2**28)
+    thread = threading.Thread(target=deeper, args=(0,))
+    thread.start()
+    thread.join()
+""",
+        tests=SQUARES,
+        ends=Outcome.CRASH,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=6.0,
+    ),
+)
+
+FILES = (
+    Attack(
+        name="fills its folder",
+        program="""
+def solve(x):
+    for number in range(32):
+        with open("filler%d" % number, "wb") as file:
+            file.write(bytes(2**20))
+        reached((number + 1) * 2**20)
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="disk",
+        timeout=3.0,
+    ),
+    Attack(
+        name="fills every folder",
+        program="""
+import os
+def solve(x):
+    total = 0
+    for folder, folders, _ in os.walk("/"):
+        folders[:] = [each for each in folders if (folder, each) not in (("/", "proc"), ("/", "sys"), ("/", "usr"))]
+        for number in range(16):
+            try:
+                with open(folder + "/filler%d" % number, "wb", 0) as file:
+                    total += file.write(bytes(2**20))
+            except OSError:
+                break
+    reached(total)
+    return total <= 4 * 2**20
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="disk",
+        timeout=5.0,
+    ),
+    Attack(
+        name="a file of nothing but holes",
+        program="""
+def solve(x):
+    with open("holes", "wb") as file:
+        file.truncate(2**30)
+        reached(2**30)
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="file_size",
+    ),
+    Attack(
+        name="a file of compressed zeros",
+        program="""
+import zlib
+def solve(x):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    piece = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    bomb, unpacker = piece * 10240, zlib.decompressobj(-15)
+    with open("unpacked", "wb", 0) as file:
+        while bomb and file.tell() < 2**24:
+            file.write(unpacker.decompress(bomb, 2**20))
+            bomb = unpacker.unconsumed_tail
+            reached(file.tell())
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="file_size",
+        timeout=4.0,
+    ),
+    Attack(
+        name="files without number",
+        program="""
+import os
+def solve(x):
+    for number in range(4000):
+        open("file%d" % number, "w").close()
+        if number % 50 == 0:
+            reached(number)
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="files",
+        timeout=3.0,
+    ),
+    Attack(
+        name="folders too deep to remove",
+        program="""
+import os
+def solve(x):
+    for _ in range(3000):
+        os.mkdir("deeper")
+        os.chdir("deeper")
+    return x * x
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.BREAKS,
+        timeout=3.0,
+    ),
+)
+
+OUTPUT = (
+    Attack(
+        name="output without end",
+        program="""
+import os
+def solve(x):
+    written = 0
+    while True:
+        written += os.write(1, b"y" * 2**16)
+        if written % 2**22 == 0:
+            reached(written)
+""",
+        tests=SQUARES,
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="output",
+        timeout=0.3,
+    ),
+    Attack(
+        name="errors without end",
+        program="""
+import os
+written = 0
+while True:
+    written += os.write(2, b"y" * 2**16)
+    if written % 2**22 == 0:
+        reached(written)
+""",
+        tests=(ScriptTest(expected=""),),
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="output",
+        timeout=0.3,
+    ),
+    Attack(
+        name="an answer without end",
+        program="""
+def solve(x):
+    answer = "y" * 2**24
+    reached(len(answer))
+    return answer
+""",
+        tests=(call(2, "y"),),
+        ends=Outcome.OUTPUT,
+        succeeds=Success.EXCEEDS,
+        exceeds="answer",
+        timeout=3.0,
+    ),
+)
+
+EXHAUSTION = (*PROCESSES, *MEMORY, *FILES, *OUTPUT)
