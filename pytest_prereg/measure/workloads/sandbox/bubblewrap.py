@@ -7,16 +7,18 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 WORKLOAD_VERSION = "1"
 
+FOLDER = "/tmp"  # noqa: S108  # of the sandbox's own
 HOSTNAME = "sandbox"
 NOBODY = 65534
 """User and group inside."""
@@ -26,6 +28,10 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 _LINKED = ("/lib", "/lib64", "/lib32", "/libx32")
 """Folders in which loaders look, and which are links into /usr in most systems."""
+
+
+_LIBRARIES = (("lib",), ("lib64",), ("usr", "lib"), ("usr", "lib64"))
+"""Where a system's libraries lie, at any depth."""
 
 
 class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,38 +47,34 @@ class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
 def this_interpreter() -> Interpreter:
     """Return the one that runs this, without its virtual environment."""
     executable = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
-    standard = Path(sysconfig.get_path("stdlib"))
-    dynamic = Path(sysconfig.get_config_var("DESTSHARED") or standard / "lib-dynload")
-    folders = _outermost([standard, dynamic, *_library_folders(executable)])
+    standard = Path(os.path.realpath(sysconfig.get_path("stdlib")))
+    folders = _outermost([standard, *_library_folders(executable)])
+    packages = (
+        standard / "site-packages",
+        standard / "dist-packages",
+        standard.parent / "python3/dist-packages",
+    )
     return Interpreter(
         executable=executable,
         folders=folders,
-        covered=tuple(
-            path
-            for path in (standard / "site-packages", standard.parent / "python3" / "dist-packages")
-            if path.is_dir() and any(path.is_relative_to(folder) for folder in folders)
-        ),
+        covered=tuple(path for path in packages if path.is_dir() and any(map(path.is_relative_to, folders))),
     )
 
 
 def _library_folders(executable: Path) -> list[Path]:
-    """Return the folders of the shared libraries that are loaded now, and where the loader lies."""
-    mapped = {line.split(maxsplit=5)[-1].strip() for line in _lines("/proc/self/maps")}
-    found = [Path(name).parent for name in mapped if ".so" in name and name.startswith("/")]
-    own = Path(sysconfig.get_config_var("LIBDIR") or executable.parent)
-    system = [folder for folder in found if folder == own or _is_systems(folder)]
-    return [
-        *system,
-        *(Path(os.path.realpath(name)) for name in _LINKED if name != "/lib" and Path(name).is_dir()),
+    """Return the interpreter's own folder of libraries, and the system's in which any are that are loaded now.
+
+    The loader lies in one of the system's, too.
+    """
+    own = Path(os.path.realpath(sysconfig.get_config_var("LIBDIR") or executable.parents[1] / "lib"))
+    mapped = {line.split(maxsplit=5)[-1] for line in _lines("/proc/self/maps") if ".so" in line}
+    loaded = {Path(name).parent for name in mapped if name.startswith("/")}
+    system = [
+        folder
+        for folder in loaded
+        if folder == own or folder.parts[1:2] in _LIBRARIES or folder.parts[1:3] in _LIBRARIES
     ]
-
-
-def _is_systems(folder: Path) -> bool:
-    return (
-        folder.is_relative_to("/usr/lib")
-        or folder.is_relative_to("/usr/lib64")
-        or folder.parts[1] in {"lib", "lib64"}
-    )
+    return [*system, *(Path(os.path.realpath(name)) for name in _LINKED[1:] if Path(name).is_dir())]
 
 
 def _lines(path: str) -> list[str]:
@@ -93,43 +95,41 @@ def installed() -> str | None:
 
 
 def command(
-    bwrap: str,
-    interpreter: Interpreter,
-    *,
-    packages: Sequence[Path],
-    disk: int,
-    places: Mapping[Path, Path],
-    filtered: int | None,
-    information: int,
+    bwrap: str, interpreter: Interpreter, *, packages: Sequence[Path], disk: int, filtered: int | None
 ) -> list[str]:
-    """Return the command line up to the one that is to run inside.
+    """Return the command line up to the one that is to run inside, as the init of its namespace.
 
     Args:
         bwrap: Where bubblewrap lies.
         interpreter: What programs run on.
-        packages: Further folders, read-only.
+        packages: Further folders, read-only; inside as :func:`packages_inside` says.
         disk: Bytes of ``/tmp``, the one place that can be written to.
-        places: Where the interpreter's folders and ``packages`` are reached from, if not under their own name.
         filtered: Descriptor of the filter of system calls.
-        information: Descriptor to which bubblewrap writes the pid of the init.
     """
-    shown = [*interpreter.folders, interpreter.executable, *packages]
+    shown = [(path, path) for path in (*interpreter.folders, interpreter.executable)]
+    shown += zip(packages, packages_inside(packages), strict=True)
     return [
         bwrap,
         *["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"],
         *["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1"],
-        *["--cap-drop", "ALL"],
-        *["--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", HOSTNAME],
-        *(["--disable-userns"] if "--disable-userns" in _help(bwrap) else []),
-        *[word for path in shown for word in ("--ro-bind", str(places.get(path, path)), str(path))],
+        *["--cap-drop", "ALL", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", HOSTNAME],
+        *(["--disable-userns"] if can_disable_namespaces(bwrap) else []),
+        *[word for source, inside in shown for word in ("--ro-bind", str(source), str(inside))],
         *[word for path in interpreter.covered for word in ("--tmpfs", str(path), "--remount-ro", str(path))],
         *_links(),
-        *["--proc", "/proc", "--dev", "/dev", "--size", str(disk), "--tmpfs", "/tmp"],  # noqa: S108  # in there
-        *["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--clearenv"],  # noqa: S108
+        *["--proc", "/proc", "--dev", "/dev", "--size", str(disk), "--tmpfs", FOLDER],
+        # Both are file systems in memory, of no limited size.
+        *["--remount-ro", "/dev", "--remount-ro", "/"],
+        *["--chdir", FOLDER, "--clearenv"],
         *[word for name, value in ENVIRONMENT.items() for word in ("--setenv", name, value)],
         *([] if filtered is None else ["--seccomp", str(filtered)]),
-        *["--info-fd", str(information), "--"],
+        "--",
     ]
+
+
+def packages_inside(packages: Sequence[Path]) -> list[Path]:
+    """Return where folders of packages are found inside."""
+    return [Path("/packages") / str(number) for number in range(len(packages))]
 
 
 def _links() -> list[str]:
@@ -138,5 +138,8 @@ def _links() -> list[str]:
     ]
 
 
-def _help(bwrap: str) -> str:
-    return subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False).stdout
+@cache
+def can_disable_namespaces(bwrap: str) -> bool:
+    """Whether this bubblewrap can forbid what runs inside to make namespaces of its own."""
+    told = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False)
+    return "--disable-userns" in told.stdout

@@ -1,4 +1,4 @@
-"""Grades completions in sandboxes: one fresh one for each, in processes that end when this one does."""
+"""Grades completions in sandboxes: a fresh one for each, and no process of any outlives this one."""
 
 from __future__ import annotations
 
@@ -15,38 +15,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest_prereg
-from pytest_prereg.measure.workloads.sandbox import grading
+from pytest_prereg.measure.executors.processes import descendants
+from pytest_prereg.measure.workloads.language.settings import count_problem, refuse, word_problem
+from pytest_prereg.measure.workloads.sandbox import grading, messages
+from pytest_prereg.measure.workloads.sandbox.checking import completion_problems
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
-from pytest_prereg.measure.workloads.sandbox.messages import (
-    Count,
-    Counted,
-    Created,
-    Done,
-    End,
-    Input,
-    Opened,
-    Setup,
-    Stream,
-    ToClient,
-    Work,
-    encode,
-)
+from pytest_prereg.measure.workloads.sandbox.messages import Created, Done, End, Input, Opened, Setup, Work
 from pytest_prereg.measure.workloads.sandbox.outcomes import Graded, Outcome, TestOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Self
 
     from pytest_prereg.measure.workloads.sandbox.completions import Completion, Test
-    from pytest_prereg.measure.workloads.sandbox.messages import TestEnd
+    from pytest_prereg.measure.workloads.sandbox.messages import TestEnd, ToClient
 
 WORKLOAD_VERSION = "1"
+
+ISOLATIONS = ("namespaces", "processes", "auto")
+MOST = 200
+"""Workers, and sandboxes kept warm: each is a handful of processes."""
 
 _BOOTSTRAP = (
     "import sys; sys.path.append({root!r}); "
     "from pytest_prereg.measure.workloads.sandbox.supervisor import main; main({descriptor})"
 )
+_INHERITED = ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
 _CHUNK = 1 << 18
+_CLOSE_SECONDS = 30.0
+_MOST_TOLD = 2000
 _MARSHAL = 2
 """The format without references between parts."""
 
@@ -69,140 +67,219 @@ class SandboxUnavailableError(RuntimeError):
 
 
 class Sandbox:
-    """Grades completions; a context manager that any number of threads may use.
+    """Grades completions; a context manager, which any number of threads may use.
 
     Args:
         limits: What each completion may use.
         workers: Completions at a time.
         warm: Sandboxes kept ready ahead, beyond those that run.
         isolation: ``namespaces``; or ``processes``, which is weaker; or ``auto``, the first if possible.
-        packages: Folders that programs may import from.
+        packages: Folders that programs may import from; they can't write to them.
 
     Raises:
-        ValueError: Some of these are out of range.
-        SandboxUnavailableError: On entering, if ``isolation`` can't be had here.
+        ValueError: Some of these can't be; all are named.
+        SandboxUnavailableError: On entering, where ``isolation`` can't be had.
     """
+
+    isolation: str
+    """What really holds, once entered: ``namespaces`` or ``processes``."""
+    missing: tuple[str, ...]
+    """What is weaker than it should be, a sentence each."""
 
     def __init__(
         self,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = Limits(),  # noqa: B008  # immutable
         workers: int = 2,
         warm: int = 0,
         isolation: str = "namespaces",
         packages: Sequence[Path] = (),
     ) -> None:
-        self._setup = Setup(
-            limits=limits,
-            workers=workers,
-            warm=warm,
-            isolation=isolation,
-            packages=tuple(packages),
-            client=os.getpid(),
+        refuse(
+            [
+                count_problem("workers", workers) or _most_problem("workers", workers),
+                count_problem("warm", warm, least=0) or _most_problem("warm", warm),
+                word_problem("isolation", isolation, ISOLATIONS),
+                *map(_package_problem, packages),
+            ]
         )
-        self.isolation = isolation
-        self.missing: tuple[str, ...] = ()
+        self._limits, self._workers, self._warm = limits, workers, warm
+        self._packages = tuple(Path(os.path.realpath(path)) for path in packages)
+        self.isolation, self.missing = isolation, ()
         self._lock = threading.Lock()
+        self._numbers = 0
         self._pending: dict[int, tuple[Completion, float, Future[Graded]]] = {}
-        self._number = 0
         self._creations: list[tuple[float, float]] = []
-        self._counted: list[Future[int]] = []
-
-    def __enter__(self) -> Sandbox:
-        self._socket, other = socket.socketpair()
-        root = str(Path(pytest_prereg.__file__).parents[1])
-        with other:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _BOOTSTRAP.format(root=root, descriptor=other.fileno())],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(other.fileno(),),
-                start_new_session=True,
-                cwd="/",
-            )
-        self._socket.sendall(encode(self._setup))
-        self._reader = threading.Thread(target=self._read, name="sandbox", daemon=True)
         self._opened: Future[Opened] = Future()
+        self._lost: str | None = "the sandbox was not entered"
+
+    def __enter__(self) -> Self:
+        self._socket, other = socket.socketpair()
+        self._log = os.memfd_create("supervisor", os.MFD_CLOEXEC)
+        with other:
+            self._process = self._started(other.fileno())
+        self._lost = None
+        self._reader = threading.Thread(target=self._read, name="sandbox", daemon=True)
         self._reader.start()
+        self._send(
+            Setup(
+                limits=self._limits,
+                workers=self._workers,
+                warm=self._warm,
+                isolation=self.isolation,
+                packages=self._packages,
+                client=os.getpid(),
+            )
+        )
         opened = self._opened.result()
         if opened.error:
+            self.__exit__()
             raise SandboxUnavailableError(opened.error)
         self.isolation, self.missing = opened.isolation, opened.missing
         return self
 
+    def _started(self, descriptor: int) -> subprocess.Popen[bytes]:
+        # -P: else the folder it starts in would come before the standard library.
+        root = str(Path(pytest_prereg.__file__).parents[1])
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", _BOOTSTRAP.format(root=root, descriptor=descriptor)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            cwd="/",
+            env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+            pass_fds=(descriptor,),
+            start_new_session=True,
+        )
+
     def __exit__(self, *_: object) -> None:
+        """End all sandboxes; what is under way has no verdict."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
-        self._process.wait()
+        try:
+            self._process.wait(_CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
         self._reader.join()
         self._socket.close()
+        os.close(self._log)
 
     def submit(self, completion: Completion) -> Future[Graded]:
-        """Return the outcome to come."""
+        """Return the outcome to come.
+
+        Raises:
+            ValueError: The completion can't be graded, whatever its program does; all that is wrong is told.
+        """
+        refuse(completion_problems(completion))
+        program = marshal.dumps(completion.program, _MARSHAL)
+        inputs = tuple(map(_input, completion.tests))
         future: Future[Graded] = Future()
+        future.set_running_or_notify_cancel()
         with self._lock:
-            self._number += 1
-            work = Work(
-                number=self._number,
-                program=marshal.dumps(completion.program),
-                inputs=tuple(map(_input, completion.tests)),
-            )
-            self._pending[work.number] = (completion, time.monotonic(), future)
-            self._socket.sendall(encode(work))
+            submitted = time.monotonic()
+            if self._lost is not None:
+                future.set_result(self._no_verdict(completion, submitted, self._lost))
+                return future
+            self._numbers += 1
+            self._pending[self._numbers] = (completion, submitted, future)
+            self._send(Work(number=self._numbers, program=program, inputs=inputs))
         return future
 
     def grade(self, completions: Sequence[Completion]) -> list[Graded]:
-        """Return their outcomes, in order."""
+        """Return their outcomes, in order.
+
+        Raises:
+            ValueError: As :meth:`submit`; none is run then.
+        """
+        refuse(
+            f"completion {number}: {problem}"
+            for number, completion in enumerate(completions, 1)
+            for problem in completion_problems(completion)
+        )
         return [future.result() for future in [self.submit(each) for each in completions]]
 
     def creations(self) -> list[tuple[float, float]]:
-        """Return when, by the monotonic clock, each sandbox made so far was begun and was ready."""
+        """Return when, by the monotonic clock, each sandbox made so far was begun and was ready, in seconds."""
         return list(self._creations)
 
     def alive(self) -> int:
-        """Return how many processes of sandboxes live now."""
-        counted: Future[int] = Future()
-        with self._lock:
-            self._counted.append(counted)
-            self._socket.sendall(encode(Count()))
-        return counted.result()
+        """Return how many processes of sandboxes live now, the supervisor not among them."""
+        return len(descendants(self._process.pid))
+
+    def _send(self, message: messages.ToSupervisor) -> None:
+        with contextlib.suppress(OSError):  # whoever reads the socket is told of its end
+            self._socket.sendall(messages.encode(message))
 
     def _read(self) -> None:
-        stream = Stream(ToClient)
-        with contextlib.suppress(ConnectionError):
+        stream = messages.Stream(messages.ToClient)
+        with contextlib.suppress(OSError):
             while data := self._socket.recv(_CHUNK):
                 for message in stream.feed(data):
                     self._take(message)
         self._lose()
 
-    def _lose(self) -> None:
-        """Say of all that is under way that the supervisor is gone."""
-        why = f"the supervisor of the sandboxes died (status {self._process.wait()})"
-        if not self._opened.done():
-            self._opened.set_result(Opened(error=why))
-
-    def _take(self, message: object) -> None:
-        if isinstance(message, Done):
-            completion, submitted, future = self._pending.pop(message.number)
-            future.set_result(_graded(completion, message, submitted, self.isolation))
-        elif isinstance(message, Created):
+    def _take(self, message: ToClient) -> None:
+        if isinstance(message, Created):
             self._creations.append((message.began, message.ready))
-        elif isinstance(message, Counted):
-            self._counted.pop(0).set_result(message.processes)
         elif isinstance(message, Opened):
             self._opened.set_result(message)
+        else:
+            with self._lock:
+                completion, submitted, future = self._pending.pop(message.number)
+            try:
+                future.set_result(_graded(completion, message, submitted, self.isolation))
+            except Exception as error:  # noqa: BLE001  # whoever waits for it shall hear of it
+                future.set_exception(error)
+
+    def _lose(self) -> None:
+        """Say of all that is under way that there is no verdict."""
+        status = self._process.wait()
+        told = os.pread(self._log, _MOST_TOLD, max(0, os.fstat(self._log).st_size - _MOST_TOLD))
+        why = f"the supervisor of the sandboxes ended (status {status}) {grading.printable(told, _MOST_TOLD)}"
+        with self._lock:
+            self._lost = why.strip()
+            pending = [*self._pending.values()]
+            self._pending.clear()
+        if not self._opened.done():
+            self._opened.set_result(Opened(error=self._lost))
+        for completion, submitted, future in pending:
+            future.set_result(self._no_verdict(completion, submitted, self._lost))
+
+    def _no_verdict(self, completion: Completion, submitted: float, why: str) -> Graded:
+        test = TestOutcome(outcome=Outcome.INFRASTRUCTURE, seconds=0.0, evidence=why)
+        return Graded(
+            outcome=Outcome.INFRASTRUCTURE,
+            tests=(test,) * len(completion.tests),
+            evidence=why,
+            seconds=0.0,
+            creation=0.0,
+            waited=time.monotonic() - submitted,
+            peak_memory=0,
+            isolation=self.isolation,
+        )
+
+
+def _most_problem(name: str, value: int) -> str | None:
+    return None if value <= MOST else f"{name} = {value!r}: give a whole number of at most {MOST}"
+
+
+def _package_problem(path: Path) -> str | None:
+    if Path(path).is_dir() and Path(path).is_absolute():
+        return None
+    return f"packages holds {str(path)!r}: give folders that exist, with their whole path"
 
 
 def _input(test: Test) -> Input:
     if isinstance(test, CallTest):
-        return Input(True, marshal.dumps(("call", test.function, test.args, test.kwargs), _MARSHAL))
-    return Input(False, marshal.dumps(("script", test.stdin), _MARSHAL))
+        sent = ("call", test.function, list(test.args), test.kwargs)
+        return Input(is_call=True, sent=marshal.dumps(sent, _MARSHAL))
+    return Input(is_call=False, sent=marshal.dumps(("script", test.stdin), _MARSHAL))
 
 
 def _graded(completion: Completion, done: Done, submitted: float, isolation: str) -> Graded:
     tests = tuple(map(_outcome, completion.tests, done.tests))
-    first = next((test.outcome for test in tests if test.outcome is not Outcome.PASS), Outcome.PASS)
     return Graded(
-        outcome=first,
+        outcome=next((test.outcome for test in tests if test.outcome is not Outcome.PASS), Outcome.PASS),
         tests=tests,
         evidence=grading.printable(done.evidence),
         seconds=done.seconds,

@@ -24,7 +24,8 @@ _DISK_FULL = frozenset({27, 28, 122})
 """EFBIG, ENOSPC, EDQUOT."""
 _MOST_TEXT = 1000
 _MOST_DIGITS = 4300
-_PR_SET_DUMPABLE = 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
 
 
 class _Refused(Exception):  # noqa: N818  # of this module alone
@@ -65,15 +66,54 @@ def _read(wanted: int) -> bytes | None:
 def _confine(setting: dict[str, object]) -> None:
     import resource  # noqa: PLC0415  # not built in: a file of its own
 
+    sys.path.extend(setting["packages"])  # type: ignore[arg-type]
+    if not setting["alone"]:
+        _confine_here(setting)
+    # If the kernel has to kill for want of memory, it shall be one of these.
+    _write("/proc/self/oom_score_adj", b"1000")
     for number, most in setting["limits"]:  # type: ignore[attr-defined]
         resource.setrlimit(number, most)
     try:
-        import _ctypes  # noqa: PLC0415  # ctypes without what it imports
+        import _ctypes  # noqa: PLC0415  # ctypes without all that it imports
 
-        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[call-arg,arg-type,attr-defined]
-        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0))
+        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[attr-defined]
+        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0))  # type: ignore[attr-defined]
     except (ImportError, OSError):
-        pass  # a program could read the driver's memory then, in which there is nothing to find
+        pass  # a program can read the driver's memory then, in which there is nothing to find
+
+
+def _confine_here(setting: dict[str, object]) -> None:
+    """Do what bubblewrap does, as far as a process without namespaces can."""
+    import ctypes  # noqa: PLC0415
+
+    posix.chdir(setting["folder"])  # type: ignore[arg-type]
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    filter_ = setting["filter"]
+    if not filter_:
+        return
+    program = ctypes.create_string_buffer(filter_, len(filter_))  # type: ignore[arg-type,call-overload]
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("start", ctypes.c_void_p))
+
+    whole = Program(len(program) // 8, ctypes.addressof(program))
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(whole), 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        descriptor = posix.open(path, posix.O_WRONLY)
+    except OSError:
+        return
+    try:
+        posix.write(descriptor, data)
+    except OSError:
+        pass
+    posix.close(descriptor)
 
 
 def _in_child(program: str, test: tuple[object, ...], setting: dict[str, object]) -> tuple[int, float]:

@@ -5,65 +5,89 @@ from __future__ import annotations
 import os
 import re
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.measure.workloads.sandbox.messages import End
 
 if TYPE_CHECKING:
     from pytest_prereg.measure.workloads.sandbox.limits import Limits
+    from pytest_prereg.measure.workloads.sandbox.messages import TestEnd
 
 WORKLOAD_VERSION = "1"
+
+TAKEN_OVER = "the driver beside the program was made to say something else"
+
+NEAR = 0.8
+"""Share of a limit on memory at which a program is held to have run out of it."""
 
 _STATUS = re.compile(rb"(\d{1,5}) (\d{1,9})")
 _TAIL = 500
 _TOLD = {b"E": End.EXCEPTION, b"M": End.MEMORY, b"N": End.REFUSED, b"L": End.OUTPUT, b"D": End.OUTPUT}
+_KILLED = b"SIGKILL"
+
+
+class Seen(NamedTuple):
+    """What is seen of a test that ended."""
+
+    status: int
+    """As from ``waitpid``."""
+    cpu: float
+    """Seconds of processor time."""
+    output: bytes
+    errors: bytes
+    answer: bytes
+    """What came through the pipe for answers; its first letter says what it is."""
 
 
 def status_of(line: bytes) -> tuple[int, float] | None:
-    """Return the status, as from ``waitpid``, and seconds of processor time of a test; ``None`` if garbled."""
+    """Return the status, as from ``waitpid``, and the seconds of processor time; ``None`` if garbled."""
     match = _STATUS.fullmatch(line)
-    return (int(match[1]), int(match[2]) / 1000) if match else None
+    if match is None or not (os.WIFEXITED(status := int(match[1])) or os.WIFSIGNALED(status)):
+        return None
+    return status, int(match[2]) / 1000
 
 
-def ended(
-    status: int, cpu: float, output: bytes, errors: bytes, answer: bytes, *, is_call: bool, limits: Limits
-) -> tuple[End, bytes]:
+def ended(seen: Seen, *, is_call: bool, limits: Limits) -> tuple[End, bytes]:
     """Return how a test ended, and the answer or the evidence.
 
     Args:
-        status: As from ``waitpid``.
-        cpu: Seconds of processor time that its process used.
-        output: Standard output.
-        errors: Standard error.
-        answer: What came through the pipe for answers; a letter says what.
+        seen: What was seen of it.
         is_call: Whether the answer is what a function returned; else it is the output.
         limits: What it was held to.
     """
-    if os.WIFSIGNALED(status):
-        return _killed(os.WTERMSIG(status), cpu, limits)
-    kind, text = answer[:1], answer[1:]
+    if os.WIFSIGNALED(seen.status):
+        return _killed(os.WTERMSIG(seen.status), seen.cpu, limits)
+    kind, text = seen.answer[:1], seen.answer[1:]
     if kind in _TOLD:
         return _TOLD[kind], text or b"MemoryError"
-    if code := os.WEXITSTATUS(status):
-        return End.STATUS, b"status %d; %b" % (code, errors[-_TAIL:]) if errors else b"status %d" % code
+    if code := os.waitstatus_to_exitcode(seen.status):
+        return End.STATUS, (b"status %d %b" % (code, seen.errors[-_TAIL:])).strip()
     if is_call and kind != b"A":
         return End.NO_ANSWER, b"ended with status 0 and no answer"
-    return End.ANSWER, text if is_call else output
+    return End.ANSWER, text if is_call else seen.output
 
 
 def _killed(number: int, cpu: float, limits: Limits) -> tuple[End, bytes]:
     if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= limits.cpu_seconds):
         return End.CPU, f"{cpu:.1f} s of processor time, where {limits.cpu:g} s are the most".encode()
     try:
-        name = signal.Signals(number).name
+        return End.SIGNAL, signal.Signals(number).name.encode()
     except ValueError:
-        name = f"signal {number}"
-    return End.SIGNAL, name.encode()
+        return End.SIGNAL, b"signal %d" % number
+
+
+def was_killed(test: TestEnd) -> bool:
+    """Whether it ended by the one signal that the kernel sends for want of memory."""
+    return test.end in {End.SIGNAL, End.LOST} and _KILLED in test.text
 
 
 def of_sandbox(status: int, errors: str, *, contained: bool) -> tuple[End, str]:
-    """Return what ended a sandbox that nobody here ended."""
+    """Return what ended a sandbox that nobody here ended.
+
+    Nothing inside can kill the init of a namespace; where there is none, a program can kill the driver.
+    """
     code = os.waitstatus_to_exitcode(status)
-    if contained:
-        return End.LOST, f"the sandbox was ended from outside (status {code}) {errors}".strip()
-    return End.SIGNAL, f"the sandbox was ended (status {code}) {errors}".strip()
+    how = _KILLED.decode() if code in {-signal.SIGKILL, 128 + signal.SIGKILL} else f"status {code}"
+    if contained and how != f"status {code}":
+        return End.LOST, f"the sandbox was ended from outside ({how})"
+    return End.SIGNAL, f"the driver beside the program was ended ({how}) {errors[-_TAIL:]}".strip()

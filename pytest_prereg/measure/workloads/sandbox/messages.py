@@ -73,10 +73,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
     inputs: tuple[Input, ...]
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True, tag="count"):
-    """Client to supervisor: how many processes of sandboxes live now?"""
-
-
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="opened"):
     """Supervisor to client, once: sandboxes can be made, or why not."""
 
@@ -118,14 +114,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     peak_memory: int
 
 
-class Counted(msgspec.Struct, frozen=True, kw_only=True, tag="counted"):
-    """Supervisor to client: so many live."""
-
-    processes: int
-
-
-ToSupervisor = Setup | Work | Count
-ToClient = Opened | Created | Done | Counted
+ToSupervisor = Setup | Work
+ToClient = Opened | Created | Done
 
 
 def encode(message: ToSupervisor | ToClient) -> bytes:

@@ -1,8 +1,9 @@
-"""What only root can do for sandboxes: show them an interpreter that lies where nobody else may enter.
+"""What only root can do for sandboxes: be other users, and show them what lies where only root may enter.
 
 Sandboxes run as other users even if root makes them, since the kernel doesn't limit the processes of root.
-Those users reach nothing below ``/root``. So the folders that sandboxes need are mounted in a place that all
-may enter, in a mount namespace of the supervisor's own: no other process sees them, and they go with it.
+Those users reach nothing below ``/root``, perhaps not even the interpreter. So such a folder is covered, in
+a mount namespace of the supervisor's own, by an empty one in which only what they need is to be seen: no
+other process notices, and it ends with the supervisor.
 """
 
 from __future__ import annotations
@@ -10,68 +11,67 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 WORKLOAD_VERSION = "1"
 
-_CLONE_NEWNS = 0x00020000
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = (
-    1,
-    2,
-    4,
-    32,
-    4096,
-    16384,
-    1 << 18,
-)
+USERS = 512
+"""Of one supervisor; at most as many sandboxes at a time."""
 
-_PLACES = ("/mnt", "/media", "/srv", "/var/tmp")  # noqa: S108  # covered for the supervisor alone
 _FIRST_USER = 2_000_000
-_USERS_EACH = 512
-"""Users of one supervisor; at most as many sandboxes at a time."""
+_CLONE_NEWNS = 0x00020000
+_READ_ONLY, _NO_SETUID, _NO_DEVICES, _AGAIN, _BIND, _ALL_BELOW, _PRIVATE = 1, 2, 4, 32, 4096, 1 << 14, 1 << 18
+_ENTER = 0o001
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def stage(paths: Sequence[Path]) -> dict[Path, Path]:
-    """Mount ``paths`` read-only where everyone can reach them; return where.
+def show(paths: Sequence[Path]) -> None:
+    """Make ``paths`` reachable, read-only and under their own names, for every user this process starts.
 
     Raises:
-        OSError: This process may not, or there is no place.
+        OSError: This process may not.
     """
-    _own_namespace()
-    opened = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths]
-    try:
-        place = next(Path(name) for name in _PLACES if Path(name).is_dir())
-        _mount("tmpfs", place, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755,size=1m")
-        return {
-            path: _shown(descriptor, place / str(index), is_folder=path.is_dir())
-            for index, (path, descriptor) in enumerate(zip(paths, opened, strict=True))
-        }
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
+    covers = {path: cover for path in paths if (cover := _closed(path)) is not None}
+    if not covers:
+        return
+    _enter_own_namespace()
+    opened = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in covers}
+    for cover in sorted(set(covers.values())):
+        _mount("tmpfs", cover, "tmpfs", _NO_SETUID | _NO_DEVICES, "mode=0755,size=1m")
+    for path, descriptor in opened.items():
+        _show(path, descriptor)
+        os.close(descriptor)
 
 
-def _own_namespace() -> None:
+def _closed(path: Path) -> Path | None:
+    """Return the outermost folder on the way to ``path`` that others may not enter."""
+    return next(
+        (folder for folder in reversed(path.parents) if not folder.stat().st_mode & _ENTER),
+        None,
+    )
+
+
+def _enter_own_namespace() -> None:
     if _libc.unshare(_CLONE_NEWNS):
         number = ctypes.get_errno()
         raise OSError(number, f"unshare: {os.strerror(number)}")
-    _mount("none", Path("/"), None, _MS_REC | _MS_PRIVATE)
+    _mount("none", Path("/"), None, _ALL_BELOW | _PRIVATE)
 
 
-def _shown(descriptor: int, place: Path, *, is_folder: bool) -> Path:
-    if is_folder:
-        place.mkdir()
+def _show(path: Path, descriptor: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.isdir(f"/proc/self/fd/{descriptor}"):  # noqa: PTH112  # a link that is none to a name
+        path.mkdir(exist_ok=True)
     else:
-        place.touch()
-    _mount(f"/proc/self/fd/{descriptor}", place, None, _MS_BIND)
-    _mount("none", place, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
-    return place
+        path.touch()
+    _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND)
+    _mount("none", path, None, _BIND | _AGAIN | _READ_ONLY | _NO_SETUID | _NO_DEVICES)
 
 
 def _mount(source: str, target: Path, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -88,21 +88,35 @@ def _mount(source: str, target: Path, kind: str | None, flags: int, options: str
 
 
 def spare_users() -> list[int]:
-    """Return users that nobody is, for one sandbox at a time each; empty if this process can become no other.
+    """Return users that nobody is, other ones for each supervisor; none if this process can't become others.
 
-    They are other ones for each supervisor on the machine.
+    One is for one sandbox at a time.
     """
     if os.geteuid() != 0:
         return []
-    first = _FIRST_USER + os.getpid() * _USERS_EACH
+    first = _FIRST_USER + os.getpid() * USERS
     taken = {entry.pw_uid for entry in pwd.getpwall()}
-    return [uid for uid in range(first, first + _USERS_EACH) if uid not in taken and _is_mapped(uid)]
+    users = [uid for uid in range(first, first + USERS) if uid not in taken]
+    return users if _are_mapped(first, first + USERS) else []
 
 
-def _is_mapped(uid: int) -> bool:
-    """Whether this process's user namespace has such a user."""
-    return any(int(first) <= uid < int(first) + int(size) for first, _, size in _mapping())
+def _are_mapped(first: int, end: int) -> bool:
+    """Whether this process's user namespace has all users of a range."""
+    lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
+    ranges = [[int(word) for word in line.split()] for line in lines]
+    return any(start <= first and end <= start + size for start, _, size in ranges)
 
 
-def _mapping() -> list[list[str]]:
-    return [line.split() for line in Path("/proc/self/uid_map").read_text("ascii").splitlines()]
+@contextmanager
+def acting_as(user: int | None) -> Iterator[None]:
+    """Be ``user`` for a moment: a program that is started meanwhile is so for good, and can't go back."""
+    if user is None:
+        yield
+        return
+    os.setresgid(user, user, 0)
+    os.setresuid(user, user, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)

@@ -5,26 +5,46 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_prereg.measure.workloads.sandbox.limits import Limits
 
 WORKLOAD_VERSION = "1"
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+def can_watch() -> bool:
+    """Whether this kernel tells which processes are whose children."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
-def family(root: int) -> list[int]:
-    """Return the pids of ``root`` and of all below it, threads' children included."""
-    found = [root]
-    for pid in found:
-        with suppress(OSError):
-            for task in os.listdir(f"/proc/{pid}/task"):
-                found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+def children(pid: int) -> list[int]:
+    """Return the pids of a process's children, those of all its threads; none if it is gone."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  # a Path for each would cost more
+            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     return found
 
 
-def threads(pid: int) -> int:
-    """Return how many threads a process has; 0 if it is gone."""
+def family(root: int) -> list[int]:
+    """Return the pids of ``root`` and of all below it."""
+    found = [root]
+    for pid in found:
+        found += children(pid)
+    return found
+
+
+def threads(pids: Iterable[int]) -> int:
+    """Return how many threads some processes have together."""
+    return sum(map(_threads, pids))
+
+
+def _threads(pid: int) -> int:
     try:
-        return len(os.listdir(f"/proc/{pid}/task"))
+        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
     except OSError:
         return 0
 
@@ -34,22 +54,45 @@ def memory(pid: int) -> int:
 
     Memory that processes share counts for each of them.
     """
+    return _kilobytes(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
+
+
+def shares_of_memory(pid: int) -> int:
+    """Return the same with what is shared counted in shares, which takes the kernel longer."""
+    return _kilobytes(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))
+
+
+def _kilobytes(path: str, keys: tuple[bytes, ...]) -> int:
     try:
-        lines = _read(f"/proc/{pid}/status").splitlines()
+        lines = _read(path).splitlines()
     except OSError:
         return 0
-    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(keys))
 
 
-def private_memory(pid: int) -> int:
-    """Return the same with what is shared counted in shares, which takes the kernel longer."""
+def memory_problem(pids: list[int], taken: int, limits: Limits) -> str | None:
+    """Return what is wrong with so much memory ``taken``, unless it is shared and counted many times."""
+    if taken <= limits.memory or (taken := sum(map(shares_of_memory, pids))) <= limits.memory:
+        return None
+    return f"{taken} bytes of memory, where {limits.memory} are the most"
+
+
+def processes_problem(pids: list[int], limits: Limits) -> str | None:
+    """Return what is wrong with so many processes and threads; the kernel refuses them, where it counts."""
+    if (count := threads(pids)) <= limits.processes:
+        return None
+    return f"{count} processes and threads, where {limits.processes} are the most"
+
+
+def files_problem(init: int, limits: Limits) -> str | None:
+    """Return what is wrong with the number of files in a sandbox's folder, the folder itself left out."""
     try:
-        lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
+        seen = os.statvfs(f"/proc/{init}/root/tmp")
     except OSError:
-        return memory(pid)
-    return sum(
-        1024 * int(line.split()[1]) for line in lines if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))
-    )
+        return None
+    if (count := seen.f_files - seen.f_ffree - 1) <= limits.files:
+        return None
+    return f"{count} files and folders, where {limits.files} are the most"
 
 
 def kernel_kills() -> int:

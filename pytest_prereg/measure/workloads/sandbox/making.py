@@ -1,0 +1,205 @@
+"""How sandboxes are made on this machine, and what they lack there."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import platform
+import pwd
+import re
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_prereg.measure.workloads.sandbox import bubblewrap, seccomp, staging, watching
+from pytest_prereg.measure.workloads.sandbox.boxes import FILTER, Recipe
+
+if TYPE_CHECKING:
+    from pytest_prereg.measure.workloads.sandbox.limits import Limits
+    from pytest_prereg.measure.workloads.sandbox.messages import Setup
+
+WORKLOAD_VERSION = "1"
+
+WEAKER = (
+    'write isolation = "processes", which is weaker: programs then see this machine\'s files and processes'
+)
+"""What to do where namespaces can't be made."""
+
+_START = "import marshal,posix;exec(marshal.loads(posix.pread(5,1048576,0)),{'__name__':'driver'})"
+_DRIVER = Path(__file__).with_name("driver.py")
+_COUNTS_BY_NAMESPACE = (5, 14)
+"""Since this kernel, processes are counted for each namespace apart, and not for a user as a whole."""
+
+
+class UnavailableError(RuntimeError):
+    """No such sandbox can be made here; the text says why, and what to do."""
+
+
+def advised(isolation: str, problem: str | None) -> str | None:
+    """Return what was wrong with a first sandbox, and what to do."""
+    if problem is None:
+        return None
+    if isolation != "namespaces":
+        return f"no process could be started for a program: {problem}"
+    return (
+        f"bubblewrap could not make a sandbox: {problem}; allow user namespaces to users who are not root "
+        f"(user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or {WEAKER}"
+    )
+
+
+def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
+    """Return how to make sandboxes in namespaces of their own, and what is weaker than it should be.
+
+    Raises:
+        UnavailableError: That is not possible here.
+    """
+    bwrap = bubblewrap.installed()
+    if bwrap is None:
+        raise UnavailableError(f"bubblewrap (bwrap) is not installed: install it, or {WEAKER}")
+    interpreter = bubblewrap.this_interpreter()
+    _show(setup, interpreter, users)
+    filtered, missing = _filter(setup.limits, networked=True)
+    if not bubblewrap.can_disable_namespaces(bwrap) and filtered is None:
+        missing.append("programs can make namespaces of their own: this bubblewrap has no --disable-userns")
+    counted = bool(users) or _kernel() >= _COUNTS_BY_NAMESPACE
+    if not counted:
+        missing.append("processes are counted only every few milliseconds: this kernel is older than 5.14")
+    missing += _unwatched()
+    command = bubblewrap.command(
+        bwrap,
+        interpreter,
+        packages=setup.packages,
+        disk=setup.limits.disk,
+        filtered=None if filtered is None else FILTER,
+    )
+    return Recipe(
+        command=[*command, *_driver(interpreter)],
+        environment=bubblewrap.ENVIRONMENT,
+        code=_code(),
+        filter=filtered,
+        setting={
+            "alone": True,
+            "answer": setup.limits.answer,
+            "limits": _resources(setup.limits, setup.limits.processes if counted else None),
+            "packages": [str(path) for path in bubblewrap.packages_inside(setup.packages)],
+        },
+        limits=setup.limits,
+        contained=True,
+    ), missing
+
+
+def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
+    """Return how to make sandboxes that are mere processes, and what that lacks.
+
+    Raises:
+        UnavailableError: Even that is not possible here.
+    """
+    interpreter = bubblewrap.this_interpreter()
+    _show(setup, interpreter, users)
+    filtered, missing = _filter(setup.limits, networked=False)
+    count = setup.limits.processes
+    if not users:
+        count = _running(os.getuid()) + count * (setup.workers + setup.warm)
+    return Recipe(
+        command=_driver(interpreter),
+        environment=bubblewrap.ENVIRONMENT,
+        code=_code(),
+        filter=None,
+        setting={
+            "alone": False,
+            "answer": setup.limits.answer,
+            "filter": b"" if filtered is None else os.pread(filtered, 1 << 16, 0),
+            "limits": _resources(setup.limits, count),
+            "packages": [str(path) for path in setup.packages],
+        },
+        limits=setup.limits,
+        contained=False,
+    ), [*missing, *_of_processes(users), *_unwatched()]
+
+
+def _of_processes(users: list[int]) -> list[str]:
+    who = "a user of their own" if users else pwd_name()
+    shared = [
+        f"no namespaces: programs run as {who}, read all files that this user may read, and see all processes",
+        "no limit on the number and sum of files, but on the size of each",
+        "sockets of other programs in the file system can be connected to",
+        "if the supervisor is killed, what a program has started may outlive it",
+    ]
+    if users:
+        return shared
+    return [
+        *shared,
+        "programs may write to this user's files, and signal this user's processes, the supervisor among them",
+        "processes are counted together with all others of this user",
+        "a process that leaves its parent is killed when that is noticed, some 30 ms later",
+    ]
+
+
+def pwd_name() -> str:
+    """Return the name of the user of this process."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
+
+
+def _show(setup: Setup, interpreter: bubblewrap.Interpreter, users: list[int]) -> None:
+    if not users:
+        return
+    try:
+        staging.show([*interpreter.folders, interpreter.executable, *setup.packages])
+    except OSError as error:
+        raise UnavailableError(
+            f"{interpreter.executable} can't be shown to other users than root ({error}): install Python where "
+            "all may enter, or run as another user"
+        ) from None
+
+
+def _filter(limits: Limits, *, networked: bool) -> tuple[int | None, list[str]]:
+    try:
+        return seccomp.filter_for(networked=networked), []
+    except OSError as error:
+        return None, [f"no filter of system calls: {error}"]
+
+
+def _unwatched() -> list[str]:
+    if watching.can_watch():
+        return []
+    return ["memory is limited per process and not in sum: this kernel has no /proc/PID/task/TID/children"]
+
+
+def _code() -> int:
+    descriptor = os.memfd_create("driver", os.MFD_CLOEXEC)
+    source = _DRIVER.read_text("utf-8")
+    os.write(descriptor, marshal.dumps(compile(source, "<driver>", "exec", dont_inherit=True)))
+    return descriptor
+
+
+def _driver(interpreter: bubblewrap.Interpreter) -> list[str]:
+    return [str(interpreter.executable), "-I", "-S", "-X", "utf8", "-c", _START]
+
+
+def _resources(limits: Limits, processes: int | None) -> list[tuple[int, tuple[int, int]]]:
+    cpu = limits.cpu_seconds
+    most: list[tuple[int, Any]] = [
+        (resource.RLIMIT_AS, limits.memory),
+        (resource.RLIMIT_FSIZE, limits.file_size),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, resource.getpagesize() * 16),
+        *([] if processes is None else [(resource.RLIMIT_NPROC, processes)]),
+    ]
+    # The second more is what a program has that does not mind the signal.
+    return [*((number, (value, value)) for number, value in most), (resource.RLIMIT_CPU, (cpu, cpu + 1))]
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", platform.release())[:2])
+
+
+def _running(user: int) -> int:
+    """Return how many threads a user has now."""
+    from pytest_prereg.measure.workloads.sandbox.weaker import processes_of  # noqa: PLC0415
+
+    return watching.threads(processes_of(user))
