@@ -89,7 +89,7 @@ class Box:
             inside.close()
             for _, sink in pipes:
                 os.close(sink)
-        self._control.setblocking(False)
+        self._control.settimeout(0)
         self._outer = os.pidfd_open(self.pid)
         for number, source in enumerate(self._sources):
             os.set_blocking(source, False)

@@ -62,19 +62,22 @@ def this_interpreter() -> Interpreter:
 
 
 def _library_folders(executable: Path) -> list[Path]:
-    """Return the interpreter's own folder of libraries, and the system's in which any are that are loaded now.
+    """Return its own folder of shared libraries, and the system's that it has loaded any from.
 
     The loader lies in one of the system's, too.
     """
     own = Path(os.path.realpath(sysconfig.get_config_var("LIBDIR") or executable.parents[1] / "lib"))
     mapped = {line.split(maxsplit=5)[-1] for line in _lines("/proc/self/maps") if ".so" in line}
     loaded = {Path(name).parent for name in mapped if name.startswith("/")}
-    system = [
-        folder
-        for folder in loaded
-        if folder == own or folder.parts[1:2] in _LIBRARIES or folder.parts[1:3] in _LIBRARIES
+    return [
+        *filter(_is_systems, loaded),
+        *([own] if own.is_dir() and not _is_systems(own) else []),
+        *(Path(os.path.realpath(name)) for name in _LINKED[1:] if Path(name).is_dir()),
     ]
-    return [*system, *(Path(os.path.realpath(name)) for name in _LINKED[1:] if Path(name).is_dir())]
+
+
+def _is_systems(folder: Path) -> bool:
+    return folder.parts[1:2] in _LIBRARIES or folder.parts[1:3] in _LIBRARIES
 
 
 def _lines(path: str) -> list[str]:
@@ -134,7 +137,10 @@ def packages_inside(packages: Sequence[Path]) -> list[Path]:
 
 def _links() -> list[str]:
     return [
-        word for name in _LINKED if Path(name).is_symlink() for word in ("--symlink", os.readlink(name), name)
+        word
+        for name in _LINKED
+        if Path(name).is_symlink()
+        for word in ("--symlink", str(Path(name).readlink()), name)
     ]
 
 

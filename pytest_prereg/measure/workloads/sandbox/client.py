@@ -25,7 +25,7 @@ from pytest_prereg.measure.workloads.sandbox.messages import Created, Done, End,
 from pytest_prereg.measure.workloads.sandbox.outcomes import Graded, Outcome, TestOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from pytest_prereg.measure.workloads.sandbox.completions import Completion, Test
@@ -199,7 +199,7 @@ class Sandbox:
         return [future.result() for future in [self.submit(each) for each in completions]]
 
     def creations(self) -> list[tuple[float, float]]:
-        """Return when, by the monotonic clock, each sandbox made so far was begun and was ready, in seconds."""
+        """Return when each sandbox made so far was begun and was ready: seconds of the monotonic clock."""
         return list(self._creations)
 
     def alive(self) -> int:

@@ -9,6 +9,10 @@ import marshal
 import posix
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 WORKLOAD_VERSION = "1"
 
 CONTROL, ANSWERS, CODE = 3, 4, 5
@@ -24,8 +28,13 @@ _DISK_FULL = frozenset({27, 28, 122})
 """EFBIG, ENOSPC, EDQUOT."""
 _MOST_TEXT = 1000
 _MOST_DIGITS = 4300
+_OWN_FRAMES = 8
+"""Between the interpreter and the program; they shall not count as the program's."""
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
+
+_tester: "list[int]" = []
+"""Pid of the process that runs the test."""
 
 
 class _Refused(Exception):  # noqa: N818  # of this module alone
@@ -39,13 +48,19 @@ class _TooLong(Exception):  # noqa: N818
 def main() -> None:
     """Run what the supervisor sends, until it hangs up."""
     posix.closerange(CODE, 64)
-    setting = marshal.loads(_received() or b"")
+    setting = _loaded(_received())
     _confine(setting)
     posix.write(CONTROL, b"ready\n")
-    program = marshal.loads(_received() or b"")
+    program = _loaded(_received())
     while (sent := _received()) is not None:
-        status, seconds = _in_child(program, marshal.loads(sent), setting)
+        status, seconds = _in_child(program, _loaded(sent), setting)
         posix.write(CONTROL, b"%d %d\n" % (status, seconds * 1000))
+
+
+def _loaded(sent: bytes | None) -> "Any":
+    if sent is None:
+        raise SystemExit
+    return marshal.loads(sent)  # noqa: S302  # from the supervisor
 
 
 def _received() -> bytes | None:
@@ -63,60 +78,60 @@ def _read(wanted: int) -> bytes | None:
     return found
 
 
-def _confine(setting: dict[str, object]) -> None:
-    import resource  # noqa: PLC0415  # not built in: a file of its own
+def _confine(setting: "dict[str, Any]") -> None:
+    import resource  # noqa: PLC0415  # not built in, as those above are
 
-    sys.path.extend(setting["packages"])  # type: ignore[arg-type]
+    sys.path.extend(setting["packages"])
     if not setting["alone"]:
-        _confine_here(setting)
-    # If the kernel has to kill for want of memory, it shall be one of these.
-    _write("/proc/self/oom_score_adj", b"1000")
-    for number, most in setting["limits"]:  # type: ignore[attr-defined]
+        _confine_here(setting["folder"], setting["filter"])
+    _volunteer()
+    for number, most in setting["limits"]:
         resource.setrlimit(number, most)
-    try:
-        import _ctypes  # noqa: PLC0415  # ctypes without all that it imports
-
-        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[attr-defined]
-        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0))  # type: ignore[attr-defined]
-    except (ImportError, OSError):
-        pass  # a program can read the driver's memory then, in which there is nothing to find
+    _hide()
 
 
-def _confine_here(setting: dict[str, object]) -> None:
+def _confine_here(folder: str, filter_: bytes) -> None:
     """Do what bubblewrap does, as far as a process without namespaces can."""
     import ctypes  # noqa: PLC0415
 
-    posix.chdir(setting["folder"])  # type: ignore[arg-type]
+    posix.chdir(folder)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
-    filter_ = setting["filter"]
     if not filter_:
         return
-    program = ctypes.create_string_buffer(filter_, len(filter_))  # type: ignore[arg-type,call-overload]
+    kept = ctypes.create_string_buffer(filter_, len(filter_))
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("start", ctypes.c_void_p))
 
-    whole = Program(len(program) // 8, ctypes.addressof(program))
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
-        _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(whole), 0, 0
-    ):
+    program = ctypes.byref(Program(len(kept) // 8, ctypes.addressof(kept)))
+    failed = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if failed or libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")
 
 
-def _write(path: str, data: bytes) -> None:
+def _volunteer() -> None:
+    """Ask the kernel to kill these processes first, if it has to for want of memory."""
     try:
-        descriptor = posix.open(path, posix.O_WRONLY)
+        descriptor = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY)
+        posix.write(descriptor, b"1000")
+        posix.close(descriptor)
     except OSError:
-        return
-    try:
-        posix.write(descriptor, data)
-    except OSError:
-        pass
-    posix.close(descriptor)
+        pass  # a kernel built without; contextlib is no built-in module
 
 
-def _in_child(program: str, test: tuple[object, ...], setting: dict[str, object]) -> tuple[int, float]:
+def _hide() -> None:
+    """Keep a program from reading and writing this process's memory, and that of each other's tests."""
+    try:
+        import _ctypes  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # without all that ctypes imports
+
+        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
+        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0))
+    except (ImportError, OSError):
+        pass  # nothing in there decides an outcome
+
+
+def _in_child(program: str, test: "tuple[Any, ...]", setting: "dict[str, Any]") -> "tuple[int, float]":
     """Return the status with which the child that ran the test ended, and its seconds of processor time."""
     pid = posix.fork()
     if not pid:
@@ -136,43 +151,46 @@ def _be_rid_of_all() -> None:
         while True:
             posix.wait4(-1, 0)
     except OSError:
-        pass  # there is nobody
+        return  # there is nobody
 
 
-def _run(program: str, test: tuple[object, ...], setting: dict[str, object]) -> None:
+def _run(program: str, test: "tuple[Any, ...]", setting: "dict[str, Any]") -> "NoReturn":
     """Run one test in this process, and end it."""
     ended = 1
+    _tester[:] = [posix.getpid()]
     try:
         posix.setsid()
         posix.close(CONTROL)
-        _prepare(test[-1] if test[0] == "script" else "")  # type: ignore[arg-type]
         if test[0] == "script":
-            ended = _as_script(program)
+            ended = _as_script(program, test[1])
         else:
-            ended = _called(program, *test[1:], most=setting["answer"])  # type: ignore[arg-type,misc]
+            ended = _called(program, test[1], test[2], test[3], setting["answer"])
     except _TooLong as error:
         _tell(b"L", str(error))
     except _Refused as error:
         _tell(b"N", str(error))
     except MemoryError:
-        posix.write(ANSWERS, b"M")
+        _send(b"M")
     except SystemExit as error:
         ended = _status(error)
     except BaseException as error:  # noqa: BLE001  # whatever the program raises
         _tell(b"D" if getattr(error, "errno", None) in _DISK_FULL else b"E", _described(error))
     finally:
         _flush()
-        posix._exit(ended)
+        posix._exit(ended)  # noqa: SLF001  # os has it from here
 
 
-def _prepare(stdin: str) -> None:
-    """Make this process look as a program expects it."""
+def _module(name: str, program: str) -> "dict[str, Any]":
+    """Run the program as the module ``name``, in a process as it expects it; return what it defined."""
     import builtins  # noqa: PLC0415
 
-    if stdin:
-        _feed(stdin.encode("utf-8", "surrogatepass"))
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # by site, which is left out
     sys.argv[:] = ["program"]
-    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module site, which is left out, adds them
+    sys.setrecursionlimit(sys.getrecursionlimit() + _OWN_FRAMES)
+    module = type(sys)(name)
+    sys.modules[name] = module
+    exec(compile(program, "<program>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    return module.__dict__
 
 
 def _feed(text: bytes) -> None:
@@ -192,21 +210,16 @@ def _feed(text: bytes) -> None:
             while rest:
                 rest = rest[posix.write(sink, rest) :]
         finally:
-            posix._exit(0)
+            posix._exit(0)  # noqa: SLF001
     posix.dup2(source, 0)
     posix.close(source)
     posix.close(sink)
 
 
-def _module(name: str, program: str) -> dict[str, object]:
-    module = type(sys)(name)
-    sys.modules[name] = module
-    exec(compile(program, "<program>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    return module.__dict__
-
-
-def _as_script(program: str) -> int:
+def _as_script(program: str, stdin: str) -> int:
     """Return the status with which the program ended; its answer is what it printed."""
+    if stdin:
+        _feed(stdin.encode())
     try:
         _module("__main__", program)
     except SystemExit as error:
@@ -214,38 +227,41 @@ def _as_script(program: str) -> int:
     else:
         status = 0
     if "threading" in sys.modules:
-        sys.modules["threading"]._shutdown()
+        sys.modules["threading"]._shutdown()  # noqa: SLF001  # waits for threads, as an interpreter's end does
     import atexit  # noqa: PLC0415
 
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # noqa: SLF001
     sys.stdout.flush()
     return status
 
 
-def _called(program: str, function: str, args: list[object], kwargs: dict[str, object], *, most: int) -> int:
+def _called(program: str, function: str, args: "list[Any]", kwargs: "dict[str, Any]", most: int) -> int:
     """Send what the function returned; return the status to end with."""
     namespace = _module("program", program)
     if function not in namespace:
         _tell(b"E", f"NameError: the program defines no {function!r}")
         return 1
     parts: list[str] = []
-    _encode(namespace[function](*args, **kwargs), parts, [most], 0)  # type: ignore[operator]
+    _encode(namespace[function](*args, **kwargs), parts, [most], 0)
     _send(b"A" + "".join(parts).encode("ascii"))
     return 0
 
 
-def _encode(value: object, parts: list[str], left: list[int], depth: int) -> None:
-    """Append ``value`` as JSON to ``parts``; ``left`` holds how many more bytes it may have."""
+def _encode(value: "Any", parts: "list[str]", left: "list[int]", depth: int) -> None:
+    """Append ``value`` as JSON to ``parts``; ``left`` holds how many more bytes it may have.
+
+    Of classes derived from the plain ones only what they hold counts, not what they override.
+    """
     if depth > DEEPEST:
         raise _Refused(f"lists in lists more than {DEEPEST} deep, or a cycle")
     if value is None or value is True or value is False:
         _append({None: "null", True: "true", False: "false"}[value], parts, left)
     elif isinstance(value, str):
-        _append(_quoted(value, left[0]), parts, left)
+        _append(_quoted(str.__str__(value), left[0]), parts, left)
     elif isinstance(value, int):
         _append(_digits(value), parts, left)
     elif isinstance(value, float):
-        _append(_finite(value), parts, left)
+        _append(_finite(float.__repr__(value)), parts, left)
     elif isinstance(value, list | tuple):
         _encode_items(value, parts, left, depth)
     elif isinstance(value, dict):
@@ -254,7 +270,7 @@ def _encode(value: object, parts: list[str], left: list[int], depth: int) -> Non
         raise _Refused(f"a value of type {type(value).__name__}")
 
 
-def _append(text: str, parts: list[str], left: list[int]) -> None:
+def _append(text: str, parts: "list[str]", left: "list[int]") -> None:
     left[0] -= len(text)
     if left[0] < 0:
         raise _TooLong("the answer is longer than an answer may be")
@@ -262,17 +278,17 @@ def _append(text: str, parts: list[str], left: list[int]) -> None:
 
 
 def _encode_items(
-    value: list[object] | tuple[object, ...], parts: list[str], left: list[int], depth: int
+    value: "list[Any] | tuple[Any, ...]", parts: "list[str]", left: "list[int]", depth: int
 ) -> None:
     before = "["
     for item in value:
         _append(before, parts, left)
         _encode(item, parts, left, depth + 1)
         before = ","
-    _append("]" if value else "[]", parts, left)
+    _append("[]" if before == "[" else "]", parts, left)
 
 
-def _encode_pairs(value: dict[object, object], parts: list[str], left: list[int], depth: int) -> None:
+def _encode_pairs(value: "dict[Any, Any]", parts: "list[str]", left: "list[int]", depth: int) -> None:
     before = "{"
     for key, item in value.items():
         if not isinstance(key, str):
@@ -280,19 +296,19 @@ def _encode_pairs(value: dict[object, object], parts: list[str], left: list[int]
         _append(before + _quoted(key, left[0]) + ":", parts, left)
         _encode(item, parts, left, depth + 1)
         before = ","
-    _append("}" if value else "{}", parts, left)
+    _append("{}" if before == "{" else "}", parts, left)
 
 
 def _digits(value: int) -> str:
-    if value.bit_length() > _MOST_DIGITS * 3.32:
+    if int.bit_length(value) > _MOST_DIGITS * 3.32:
         raise _Refused(f"an integer of more than {_MOST_DIGITS} digits")
     return int.__repr__(value)
 
 
-def _finite(value: float) -> str:
-    if not float("-inf") < value < float("inf"):
-        raise _Refused(f"the number {float.__repr__(value)}")
-    return float.__repr__(value)
+def _finite(text: str) -> str:
+    if text in {"inf", "-inf", "nan"}:
+        raise _Refused(f"the number {text}")
+    return text
 
 
 def _quoted(text: str, most: int) -> str:
@@ -336,6 +352,9 @@ def _tell(kind: bytes, text: str) -> None:
 
 
 def _send(data: bytes) -> None:
+    """Send what becomes of the test; a fork of it that comes here has nothing to say."""
+    if [posix.getpid()] != _tester:
+        return
     while data:
         data = data[posix.write(ANSWERS, data) :]
 
@@ -344,8 +363,8 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BaseException:  # noqa: BLE001, PERF203, S110  # the program's own streams, perhaps
-            pass
+        except BaseException:  # noqa: BLE001, S112  # they may be the program's own
+            continue
 
 
 main()

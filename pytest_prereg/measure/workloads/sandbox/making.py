@@ -58,7 +58,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         raise UnavailableError(f"bubblewrap (bwrap) is not installed: install it, or {WEAKER}")
     interpreter = bubblewrap.this_interpreter()
     _show(setup, interpreter, users)
-    filtered, missing = _filter(setup.limits, networked=True)
+    filtered, missing = _filter(networked=True)
     if not bubblewrap.can_disable_namespaces(bwrap) and filtered is None:
         missing.append("programs can make namespaces of their own: this bubblewrap has no --disable-userns")
     counted = bool(users) or _kernel() >= _COUNTS_BY_NAMESPACE
@@ -96,7 +96,7 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
     """
     interpreter = bubblewrap.this_interpreter()
     _show(setup, interpreter, users)
-    filtered, missing = _filter(setup.limits, networked=False)
+    filtered, missing = _filter(networked=False)
     count = setup.limits.processes
     if not users:
         count = _running(os.getuid()) + count * (setup.workers + setup.warm)
@@ -118,9 +118,9 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
 
 
 def _of_processes(users: list[int]) -> list[str]:
-    who = "a user of their own" if users else pwd_name()
+    who = "a user of their own" if users else _user_name()
     shared = [
-        f"no namespaces: programs run as {who}, read all files that this user may read, and see all processes",
+        f"no namespaces: programs run as {who}, may read what this user may, and see all processes",
         "no limit on the number and sum of files, but on the size of each",
         "sockets of other programs in the file system can be connected to",
         "if the supervisor is killed, what a program has started may outlive it",
@@ -129,13 +129,13 @@ def _of_processes(users: list[int]) -> list[str]:
         return shared
     return [
         *shared,
-        "programs may write to this user's files, and signal this user's processes, the supervisor among them",
+        "programs may write to this user's files, and kill this user's processes, the supervisor among them",
         "processes are counted together with all others of this user",
         "a process that leaves its parent is killed when that is noticed, some 30 ms later",
     ]
 
 
-def pwd_name() -> str:
+def _user_name() -> str:
     """Return the name of the user of this process."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -150,12 +150,12 @@ def _show(setup: Setup, interpreter: bubblewrap.Interpreter, users: list[int]) -
         staging.show([*interpreter.folders, interpreter.executable, *setup.packages])
     except OSError as error:
         raise UnavailableError(
-            f"{interpreter.executable} can't be shown to other users than root ({error}): install Python where "
-            "all may enter, or run as another user"
+            f"{interpreter.executable} can't be shown to other users than root ({error}): install Python "
+            "where all may enter, or run as another user"
         ) from None
 
 
-def _filter(limits: Limits, *, networked: bool) -> tuple[int | None, list[str]]:
+def _filter(*, networked: bool) -> tuple[int | None, list[str]]:
     try:
         return seccomp.filter_for(networked=networked), []
     except OSError as error:

@@ -14,7 +14,7 @@ import msgspec
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 WORKLOAD_VERSION = "1"
 
@@ -143,5 +143,5 @@ class Stream:
             yield self._decoder.decode(body)
 
 
-def _path(kind: type, value: str) -> Path:
+def _path(kind: Callable[[str], Any], value: str) -> Any:
     return kind(value)

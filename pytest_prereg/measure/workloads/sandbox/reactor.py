@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import select
-import socket
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
 WORKLOAD_VERSION = "1"

@@ -13,22 +13,24 @@ _ALLOW = 0x7FFF0000
 _FAIL = 0x00050000
 """Plus the error number."""
 
-_REFUSED = (
-    # Other processes' memory and descriptors.
-    "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise "
-    # File systems and namespaces.
-    "mount umount umount2 pivot_root move_mount open_tree fsopen fsmount fsconfig fspick mount_setattr unshare setns "
-    "open_by_handle_at name_to_handle_at quotactl quotactl_fd swapon swapoff acct chroot "
-    # Memory outside of the address space, which is what is limited.
-    "shmget msgget semget memfd_create memfd_secret "
-    # The kernel's larger and newer doors.
-    "keyctl add_key request_key bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register "
-    "kexec_load kexec_file_load init_module finit_module delete_module "
-    "fanotify_init lookup_dcookie nfsservctl vhangup syslog "
-    # The machine's clock and names.
-    "reboot settimeofday clock_settime clock_settime64 adjtimex clock_adjtime clock_adjtime64 stime "
-    "sethostname setdomainname"
-).split()
+_REFUSED = {
+    "other processes' memory and descriptors": """
+        ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd""",
+    "file systems and namespaces": """
+        mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsmount fsconfig fspick
+        mount_setattr unshare setns open_by_handle_at name_to_handle_at quotactl quotactl_fd swapon swapoff
+        acct""",
+    "memory outside of the address space, which is what is limited": """
+        shmget msgget semget memfd_create memfd_secret""",
+    "the larger and the newer doors of the kernel": """
+        keyctl add_key request_key bpf perf_event_open userfaultfd io_uring_setup io_uring_enter
+        io_uring_register kexec_load kexec_file_load init_module finit_module delete_module fanotify_init
+        lookup_dcookie nfsservctl vhangup syslog""",
+    "the machine's clock and names": """
+        reboot settimeofday clock_settime clock_settime64 adjtimex clock_adjtime clock_adjtime64 stime
+        sethostname setdomainname""",
+}
+"""System calls that fail whatever is asked of them, by what they would lead to."""
 
 _NEW_NAMESPACES = 0x7E020080
 """CLONE_NEW* of all kinds."""
@@ -70,7 +72,7 @@ def filter_for(*, networked: bool) -> int:
 
 
 def _add_rules(library: ctypes.CDLL, context: ctypes.c_void_p, *, networked: bool) -> None:
-    for name in _REFUSED:
+    for name in " ".join(_REFUSED.values()).split():
         _refuse(library, context, name, errno.EPERM)
     # The C library falls back to clone, whose flags can be read.
     _refuse(library, context, "clone3", errno.ENOSYS)

@@ -28,6 +28,8 @@ from pytest_prereg.measure.workloads.sandbox.reactor import Outgoing, Reactor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_prereg.measure.workloads.sandbox.boxes import Recipe
+
 WORKLOAD_VERSION = "1"
 
 _LOW_DESCRIPTORS = 10
@@ -50,7 +52,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Serve until the client hangs up or dies, then end all sandboxes."""
-        self._client.setblocking(False)
+        self._client.settimeout(0)
         self._reactor.watch(self._client.fileno(), self._listen)
         while self._open and self._setup is None:
             self._reactor.turn(1.0)
@@ -112,7 +114,7 @@ class Supervisor:
         self._open = False
 
 
-def _kinds(isolation: str) -> list[tuple[str, Callable[..., object]]]:
+def _kinds(isolation: str) -> list[tuple[str, Callable[[Setup, list[int]], tuple[Recipe, list[str]]]]]:
     kinds = {"namespaces": making.in_namespaces, "processes": making.in_processes}
     return [(name, make) for name, make in kinds.items() if isolation in {name, "auto"}]
 
