@@ -99,7 +99,7 @@ def sandbox_reward(
     ``t_batch`` is from submitting the batch to the last verdict, and ``graded_rate`` completions by it.
     ``t_reward`` has a sample per completion, from its program's start until nothing of it was left,
     ``reward_work`` is their sum and ``reward_longest`` the largest. ``creation`` has a sample per sandbox
-    made, warm ones included, and ``creation_rate`` is their number by the time in which any was being made.
+    made, unused ones included, and ``creation_rate`` is their number by the time in which any was being made.
     ``overshoot_largest`` is by how much the longest was beyond its deadline, 0 if none was. Counts are of
     completions, by outcome; ``infrastructure_faults`` also has those that were graded again.
     ``credit_mean`` is over completions, of the share of their tests that passed. ``survivors`` are processes
