@@ -57,7 +57,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
     if bwrap is None:
         raise UnavailableError(f"bubblewrap (bwrap) is not installed: install it, or {WEAKER}")
     interpreter = bubblewrap.this_interpreter()
-    _show(setup, interpreter, users)
+    _show([*_needed(setup, interpreter), Path(bwrap)], users)
     filtered, missing = _filter(networked=True)
     if not bubblewrap.can_disable_namespaces(bwrap) and filtered is None:
         missing.append("programs can make namespaces of their own: this bubblewrap has no --disable-userns")
@@ -95,7 +95,7 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         UnavailableError: Even that is not possible here.
     """
     interpreter = bubblewrap.this_interpreter()
-    _show(setup, interpreter, users)
+    _show(_needed(setup, interpreter), users)
     filtered, missing = _filter(networked=False)
     count = setup.limits.processes
     if not users:
@@ -143,15 +143,19 @@ def _user_name() -> str:
         return f"user {os.getuid()}"
 
 
-def _show(setup: Setup, interpreter: bubblewrap.Interpreter, users: list[int]) -> None:
+def _needed(setup: Setup, interpreter: bubblewrap.Interpreter) -> list[Path]:
+    return [*interpreter.folders, interpreter.executable, *setup.packages]
+
+
+def _show(paths: list[Path], users: list[int]) -> None:
     if not users:
         return
     try:
-        staging.show([*interpreter.folders, interpreter.executable, *setup.packages])
+        staging.show(paths)
     except OSError as error:
         raise UnavailableError(
-            f"{interpreter.executable} can't be shown to other users than root ({error}): install Python "
-            "where all may enter, or run as another user"
+            f"only root can enter {', '.join(sorted(map(str, paths)))}, and these can't be shown to others "
+            f"({error}): install Python where all may enter, or run as another user"
         ) from None
 
 

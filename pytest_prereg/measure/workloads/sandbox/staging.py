@@ -37,7 +37,7 @@ def show(paths: Sequence[Path]) -> None:
     Raises:
         OSError: This process may not.
     """
-    covers = {path: cover for path in paths if (cover := _closed(path)) is not None}
+    covers = {path: cover for path in paths if (cover := closed(path)) is not None}
     if not covers:
         return
     _enter_own_namespace()
@@ -49,8 +49,8 @@ def show(paths: Sequence[Path]) -> None:
         os.close(descriptor)
 
 
-def _closed(path: Path) -> Path | None:
-    """Return the outermost folder on the way to ``path`` that others may not enter."""
+def closed(path: Path) -> Path | None:
+    """Return the outermost folder on the way to ``path`` that not all may enter, or ``None``."""
     return next(
         (folder for folder in reversed(path.parents) if not folder.stat().st_mode & _ENTER),
         None,

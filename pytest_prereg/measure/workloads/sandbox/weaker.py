@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.executors import processes, scratch
-from pytest_prereg.measure.workloads.sandbox import watching
+from pytest_prereg.measure.workloads.sandbox import staging, watching
 from pytest_prereg.measure.workloads.sandbox.boxes import Box
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "1"
 
+_PLACES = ("/tmp", "/var/tmp")  # noqa: S108  # a new folder of a name that nobody knows, in either
 _PASSES = 1000
 """How often processes that fork meanwhile are killed; with their number limited, few are enough."""
 
@@ -35,7 +36,7 @@ class WeakBox(Box):
     """Pids of the drivers of all of them."""
 
     def __init__(self, recipe: Recipe, user: int | None, reactor: Reactor, owner: Owner) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="prereg-sandbox-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="prereg-sandbox-", dir=_place(user)))
         if user is not None:
             os.chown(self._folder, user, user)
         super().__init__(recipe, user, reactor, owner)
@@ -93,6 +94,13 @@ class WeakBox(Box):
         self.drivers.discard(self.pid)
         scratch.remove_tree(self._folder)
         super()._all_ended()
+
+
+def _place(user: int | None) -> str | None:
+    """Return where ``user`` can have a folder; ``None`` is where this process has its own."""
+    if user is None or staging.closed(Path(tempfile.gettempdir()) / "any") is None:
+        return None
+    return next((name for name in _PLACES if Path(name).is_dir()), None)
 
 
 def processes_of(user: int) -> list[int]:

@@ -1,0 +1,451 @@
+"""Completions in sandboxes: how each can end, on time and with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sandboxes
+from sandboxes import SMALL, calling, completion, graded, needs_namespaces, script
+
+from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
+from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion
+from pytest_prereg.measure.workloads.sandbox.limits import Limits
+from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
+
+HANGS = "def f():\n    while True: pass"
+SLEEPS = "import time\ndef f(): time.sleep(60)"
+
+
+@pytest.fixture(scope="module", params=["namespaces", "processes"])
+def sandbox(request):
+    """Both isolations must tell the same of the same program."""
+    if request.param == "namespaces" and sandboxes.needs_namespaces.args[0]:
+        pytest.skip(sandboxes.needs_namespaces.kwargs["reason"])
+    with Sandbox(limits=SMALL, isolation=request.param) as opened:
+        yield opened
+
+
+ENDS = {
+    "right": ("def f(): return 5", Outcome.PASS, "answered 5"),
+    "wrong": ("def f(): return 4", Outcome.FAIL, "4"),
+    "no_answer": ("import os\ndef f(): os._exit(0)", Outcome.FAIL, "ended with status 0 and no answer"),
+    "left": ("import sys\ndef f(): sys.exit()", Outcome.FAIL, "ended with status 0 and no answer"),
+    "replaced": (
+        "import os, sys\ndef f(): os.execv(sys.executable, [sys.executable, '-c', 'print(5)'])",
+        Outcome.FAIL,
+        "ended with status 0 and no answer",
+    ),
+    "no_data": ("def f(): return {1, 2}", Outcome.FAIL, "a value of type set"),
+    "no_number": ("def f(): return [1.0, float('nan')]", Outcome.FAIL, "the number nan"),
+    "odd_key": ("def f(): return {1: 2}", Outcome.FAIL, "a key of type int"),
+    "cycle": ("def f():\n    x = []\n    x.append(x)\n    return x", Outcome.FAIL, "or a cycle"),
+    "exception": (
+        "def f():\n    return [][0]",
+        Outcome.CRASH,
+        "IndexError: list index out of range (line 2)",
+    ),
+    "no_function": ("def g(): return 5", Outcome.CRASH, "the program defines no 'f'"),
+    "no_python": ("def f(: return 5", Outcome.CRASH, "SyntaxError"),
+    "null_byte": ("def f(): return 5\n\0", Outcome.CRASH, "null bytes"),
+    "status": ("import sys\ndef f(): sys.exit('bad luck')", Outcome.CRASH, "status 1 bad luck"),
+    "killed_itself": ("import os\ndef f(): os.kill(os.getpid(), 9)", Outcome.CRASH, "SIGKILL"),
+    "aborted": ("import os\ndef f(): os.abort()", Outcome.CRASH, "SIGABRT"),
+    "too_deep": ("def f(): return f()", Outcome.CRASH, "RecursionError"),
+    "memory": ("def f(): return len(bytearray(2**30))", Outcome.MEMORY, "MemoryError"),
+    "output": (
+        "def f():\n    while True: print('x' * 1000)",
+        Outcome.OUTPUT,
+        "more than 10000 bytes of output",
+    ),
+    "errors": (
+        "import sys\ndef f():\n    while True: print('x' * 1000, file=sys.stderr)",
+        Outcome.OUTPUT,
+        "more than 10000 bytes of output",
+    ),
+    "long_answer": ("def f(): return 'x' * 20_000", Outcome.OUTPUT, "longer than an answer may be"),
+    "long_list": ("def f(): return [0] * 10**7", Outcome.OUTPUT, "longer than an answer may be"),
+    "forged_answer": (
+        "import os\ndef f():\n    while True: os.write(4, b'A' * 1000)",
+        Outcome.OUTPUT,
+        "an answer of more than 10000 bytes",
+    ),
+    "large_file": ("def f(): open('x', 'wb').write(bytes(2**22))", Outcome.OUTPUT, "File too large"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_each_way_to_end_has_its_outcome_and_evidence(sandbox, name):
+    program, outcome, evidence = ENDS[name]
+    result = graded(sandbox, program, expected=5)
+    assert result.outcome is outcome, result
+    assert evidence in result.tests[0].evidence
+
+
+@pytest.mark.parametrize("program", [HANGS, SLEEPS], ids=["busy", "asleep"])
+def test_what_does_not_end_is_ended_at_the_deadline(program):
+    with Sandbox(limits=Limits(deadline=0.5), isolation="auto") as opened:
+        result = graded(opened, program)
+    assert result.outcome is Outcome.TIMEOUT
+    assert result.seconds >= 0.5
+    assert "no end after 0.5" in result.tests[0].evidence
+
+
+def test_processor_time_that_is_used_up_is_a_timeout_even_if_the_signal_is_ignored(sandbox):
+    ignoring = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n" + HANGS
+    with Sandbox(limits=Limits(cpu=0.5, deadline=20.0), workers=2, isolation=sandbox.isolation) as opened:
+        results = opened.grade([calling(HANGS), calling(ignoring)])
+    for result in results:
+        assert result.outcome is Outcome.TIMEOUT
+        assert "s of processor time, where 0.5 s are the most" in result.tests[0].evidence
+
+
+def test_tests_after_a_crash_go_on_in_a_fresh_process(sandbox):
+    program = """
+        calls = []
+        def f(x):
+            calls.append(x)
+            if x == 2:
+                raise ValueError("two")
+            return calls
+    """
+    tests = [CallTest(function="f", args=[x], expected=[x]) for x in (1, 2, 3, 4)]
+    (result,) = sandbox.grade([completion(program, *tests)])
+    assert [test.outcome for test in result.tests] == [
+        Outcome.PASS,
+        Outcome.CRASH,
+        Outcome.PASS,
+        Outcome.PASS,
+    ]
+    assert result.outcome is Outcome.CRASH
+    assert result.credit == 0.75
+
+
+def test_tests_after_the_deadline_count_as_timed_out_and_those_before_it_as_they_ended():
+    with Sandbox(limits=Limits(deadline=1.0), isolation="auto") as opened:
+        tests = [CallTest(function="f", args=[x], expected=x) for x in (1, 2, 3)]
+        program = "import time\ndef f(x):\n    time.sleep(60 if x == 2 else 0)\n    return x"
+        (result,) = opened.grade([completion(program, *tests)])
+    assert [test.outcome for test in result.tests] == [Outcome.PASS, Outcome.TIMEOUT, Outcome.TIMEOUT]
+    assert result.credit == pytest.approx(1 / 3)
+
+
+def test_a_script_is_judged_by_what_it_prints(sandbox):
+    adds = "import sys\nprint(sum(map(int, sys.stdin)))\nif __name__ == '__main__':\n    print('main')\n    exit()"
+    long = "".join(f"{number}\n" for number in range(100_000))
+    results = sandbox.grade(
+        [
+            script(adds, stdin="1\n2\n", expected="3\nmain"),
+            script(adds, stdin=long, expected=f"{sum(range(100_000))}\nmain\n"),
+            script("print(1)", stdin=long, expected="1"),
+            script("import sys\nprint(1)\nsys.exit(3)", expected="1"),
+            script("import atexit\natexit.register(print, 2)\nprint(1)", expected="1\n2"),
+            script("import threading\nthreading.Timer(0.1, print, (2,)).start()\nprint(1)", expected="1\n2"),
+            script("print(input())", expected=""),
+        ]
+    )
+    assert [result.outcome for result in results] == [Outcome.PASS] * 3 + [
+        Outcome.CRASH,
+        Outcome.PASS,
+        Outcome.PASS,
+        Outcome.CRASH,
+    ]
+    assert "status 3" in results[3].tests[0].evidence
+    assert "EOFError" in results[6].tests[0].evidence
+
+
+def test_answers_are_data_of_any_kind_that_json_has(sandbox):
+    value = [None, True, 1, -(10**30), 1.5, 'a"\\\n\0é\U0001f600', [], {}, {"k": [1, {"l": 2}]}]
+    assert graded(sandbox, "def f(x): return x", value, expected=value).outcome is Outcome.PASS
+    derived = """
+        import collections, enum
+        class Text(str):
+            def __str__(self): return "other"
+        class Number(int):
+            def __repr__(self): return "0"
+            def __eq__(self, other): return True
+        class Colour(enum.IntEnum):
+            RED = 1
+        def f():
+            return [Text("text"), Number(7), Colour.RED, collections.OrderedDict(a=1), (1, 2)]
+    """
+    assert graded(sandbox, derived, expected=["text", 7, 1, {"a": 1}, [1, 2]]).outcome is Outcome.PASS
+
+
+def test_a_fork_that_comes_back_from_the_function_answers_nothing(sandbox):
+    program = """
+        import os
+        def f():
+            child = os.fork()
+            if not child:
+                return "child"
+            os.waitpid(child, 0)
+            return "parent"
+    """
+    assert graded(sandbox, program, expected="parent").outcome is Outcome.PASS
+
+
+def test_what_one_test_leaves_behind_is_gone_before_the_next(sandbox):
+    program = """
+        import os, sys, time
+        def f(first):
+            if first and not os.fork():
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+                time.sleep(0.2)
+                while True:
+                    print("from the first test", flush=True)
+            time.sleep(0.5 * (not first))
+            return True
+    """
+    tests = [CallTest(function="f", args=[first], expected=True) for first in (True, False)]
+    (result,) = sandbox.grade([completion(program, *tests)])
+    assert result.outcome is Outcome.PASS, result
+    assert sandbox.alive() == 0
+
+
+def test_a_program_gets_no_expected_answer(monkeypatch):
+    sent = []
+    with Sandbox(limits=SMALL, isolation="auto") as opened:
+        send = opened._socket.sendall
+        monkeypatch.setattr(
+            Sandbox, "_send", lambda _self, message: (sent.append(repr(message)), send(_encoded(message)))
+        )
+        result = graded(opened, "def f(): return 'given'", expected="wanted-by-the-test")
+    assert result.outcome is Outcome.FAIL
+    assert "given" in "".join(sent)
+    assert "wanted-by-the-test" not in "".join(sent)
+
+
+def _encoded(message):
+    from pytest_prereg.measure.workloads.sandbox import messages
+
+    return messages.encode(message)
+
+
+@needs_namespaces
+def test_64_programs_that_hang_at_once_all_end_at_their_deadline():
+    with Sandbox(limits=Limits(deadline=1.0, memory=64 * 2**20), workers=64) as opened:
+        results = opened.grade([calling(SLEEPS)] * 64)
+        assert opened.alive() == 0
+    assert {result.outcome for result in results} == {Outcome.TIMEOUT}
+    assert max(result.seconds for result in results) < 10.0
+
+
+@needs_namespaces
+def test_no_more_than_so_many_run_at_a_time():
+    program = "import time\ndef f():\n    time.sleep(0.2)\n    return True"
+    with Sandbox(limits=SMALL, workers=2) as opened:
+        began = time.monotonic()
+        results = opened.grade([calling(program)] * 6)
+        assert time.monotonic() - began >= 0.6
+    assert {result.outcome for result in results} == {Outcome.PASS}
+    assert max(result.waited for result in results) >= 0.4
+
+
+@needs_namespaces
+def test_warm_sandboxes_are_ready_before_they_are_wanted():
+    with Sandbox(limits=SMALL, warm=3) as opened:
+        sandboxes.wait_for(lambda: len(opened.creations()) == 3)
+        made = opened.creations()
+        submitted = time.monotonic()
+        result = graded(opened, "def f(): return True")
+        assert result.outcome is Outcome.PASS
+        assert all(began < ready < submitted for began, ready in made)
+        assert result.creation in [pytest.approx(ready - began) for began, ready in made]
+        sandboxes.wait_for(lambda: len(opened.creations()) == 4)
+        sandboxes.wait_for(lambda: len(sandboxes.inits_of(opened)) == 3)
+
+
+@needs_namespaces
+def test_without_warm_ones_a_sandbox_is_made_when_there_is_a_completion_for_it():
+    with Sandbox(limits=SMALL) as opened:
+        before = len(opened.creations())
+        assert opened.alive() == 0
+        result = graded(opened, "def f(): return True")
+        assert len(opened.creations()) == before + 1
+    assert result.waited >= result.creation > 0
+    assert result.peak_memory > 0
+    assert result.isolation == "namespaces"
+
+
+def test_any_number_of_threads_may_submit(sandbox):
+    found: dict[int, list[Outcome]] = {}
+
+    def work(number: int) -> None:
+        results = sandbox.grade([calling("def f(x): return x * x", x, expected=x * x) for x in range(4)])
+        found[number] = [result.outcome for result in results]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: [Outcome.PASS] * 4 for number in range(4)}
+
+
+CLIENT = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import sandboxes
+from pytest_prereg.measure.workloads.sandbox.client import Sandbox
+from pytest_prereg.measure.workloads.sandbox.limits import Limits
+if __name__ == "__main__":
+    with Sandbox(limits=Limits(deadline=60.0), workers=3, warm=1) as opened:
+        for _ in range(5):
+            opened.submit(sandboxes.calling({program!r}))
+        sandboxes.wait_for(lambda: len(sandboxes.inits_of(opened)) == 4)
+        time.sleep(0.2)
+        print(*sandboxes.members_of(opened), flush=True)
+        time.sleep(60)
+"""
+
+
+@needs_namespaces
+def test_nothing_outlives_a_client_that_is_killed(tmp_path):
+    path = tmp_path / "client.py"
+    path.write_text(CLIENT.format(folder=str(Path(__file__).parent), program=SLEEPS))
+    with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True) as client:
+        pids = [int(word) for word in client.stdout.readline().split()]
+        client.kill()
+    assert len(pids) >= 1 + 4 * 2 + 3
+    assert sandboxes.wait_until_gone(pids, 5.0) == []
+
+
+@needs_namespaces
+def test_nothing_outlives_a_supervisor_that_is_killed_and_there_is_no_verdict():
+    with Sandbox(limits=Limits(deadline=60.0), workers=3, warm=1) as opened:
+        futures = [opened.submit(calling(SLEEPS)) for _ in range(5)]
+        sandboxes.wait_for(lambda: len(sandboxes.inits_of(opened)) == 4)
+        pids = sandboxes.members_of(opened)
+        sandboxes.kill(sandboxes.supervisor_of(opened))
+        results = [future.result(timeout=10) for future in futures]
+        assert sandboxes.wait_until_gone(pids, 5.0) == []
+        results.append(graded(opened, "def f(): return True"))
+    for result in results:
+        assert result.outcome is Outcome.INFRASTRUCTURE
+        assert "the supervisor of the sandboxes ended (status -9)" in result.evidence
+        with pytest.raises(ValueError, match="no verdict"):
+            _ = result.credit
+
+
+@needs_namespaces
+@pytest.mark.parametrize("which", ["init", "bubblewrap"])
+def test_a_sandbox_that_something_outside_ended_has_no_verdict(which):
+    with Sandbox(limits=Limits(deadline=60.0)) as opened:
+        tests = [CallTest(function="f", args=[x], expected=x) for x in (0, 60)]
+        future = opened.submit(completion("import time\ndef f(x):\n    time.sleep(x)\n    return x", *tests))
+        sandboxes.wait_for(lambda: len(sandboxes.members_of(opened)) >= 4)
+        time.sleep(0.3)
+        (init,) = sandboxes.inits_of(opened)
+        victim = init if which == "init" else int(sandboxes.status_of(init)["PPid"])
+        sandboxes.kill(victim)
+        result = future.result(timeout=10)
+        assert opened.alive() == 0
+        assert graded(opened, "def f(): return True").outcome is Outcome.PASS
+    assert result.outcome is Outcome.INFRASTRUCTURE
+    assert {test.outcome for test in result.tests} == {Outcome.INFRASTRUCTURE}
+    assert "ended from outside" in result.evidence
+
+
+def _traces() -> dict[str, object]:
+    return {
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "files": {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("prereg-sandbox")},
+        "descriptors": sorted(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+    }
+
+
+@pytest.mark.parametrize("isolation", ["namespaces", "processes"])
+def test_nothing_is_left_after_a_batch(isolation):
+    if isolation == "namespaces" and sandboxes.needs_namespaces.args[0]:
+        pytest.skip(sandboxes.needs_namespaces.kwargs["reason"])
+    leaves = """
+        import os, time
+        def f():
+            for _ in range(3):
+                if not os.fork():
+                    os.setsid()
+                    if os.fork():
+                        os._exit(0)
+                    open(f"file{os.getpid()}", "w").write("x")
+                    time.sleep(60)
+            return True
+    """
+    before = _traces()
+    with Sandbox(limits=SMALL, workers=3, warm=2, isolation=isolation) as opened:
+        graded(opened, leaves)
+        descriptors = len(os.listdir(f"/proc/{sandboxes.supervisor_of(opened)}/fd"))
+        results = opened.grade(
+            [calling(program) for program in [leaves, HANGS.replace("True", "0"), leaves] * 8]
+        )
+        pids = sandboxes.members_of(opened)
+        sandboxes.wait_for(lambda: len(os.listdir(f"/proc/{pids[0]}/fd")) <= descriptors + 10)
+    assert {result.outcome for result in results} == {Outcome.PASS, Outcome.FAIL}
+    assert sandboxes.wait_until_gone(pids, 0.0) == []
+    assert _traces() == before
+
+
+def test_what_can_not_be_is_refused_all_at_once():
+    with pytest.raises(
+        ValueError, match="workers = 0.*warm = -1.*isolation = .docker.*packages holds 'nowhere'"
+    ):
+        Sandbox(workers=0, warm=-1, isolation="docker", packages=[Path("nowhere")])
+    with pytest.raises(ValueError, match="workers = 1000"):
+        Sandbox(workers=1000)
+
+
+def test_completions_that_can_not_be_graded_are_refused_before_any_is_run():
+    with Sandbox(limits=SMALL, isolation="auto") as opened:
+        before = len(opened.creations())
+        with pytest.raises(ValueError, match=r"completion 2: tests is empty.*completion 3: .*not json"):
+            opened.grade(
+                [
+                    calling("def f(): return True"),
+                    Completion(program="", tests=()),
+                    calling("", "x", function="not json"),
+                ]
+            )
+        assert len(opened.creations()) == before
+
+
+def test_without_bubblewrap_it_says_so_and_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        SandboxUnavailableError, match=r"install it, or write isolation = .processes., which is weaker"
+    ):
+        Sandbox(limits=SMALL).__enter__()
+    with Sandbox(limits=SMALL, isolation="auto") as opened:
+        assert opened.isolation == "processes"
+        assert opened.missing[0].startswith("no namespaces: bubblewrap (bwrap) is not installed")
+        assert graded(opened, "def f(): return True").isolation == "processes"
+
+
+def test_bubblewrap_s_own_words_are_told_when_it_fails(monkeypatch, tmp_path):
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match="No permissions to create new namespace; allow user"):
+        Sandbox(limits=SMALL).__enter__()
+
+
+def test_the_weaker_mode_says_what_is_weaker():
+    with Sandbox(limits=SMALL, isolation="processes") as opened:
+        assert any(sentence.startswith("no namespaces") for sentence in opened.missing)
+        assert graded(opened, "def f(): return True").isolation == "processes"
+
+
+def test_a_sandbox_that_was_not_entered_gives_no_verdict():
+    result = Sandbox().submit(calling("def f(): return True")).result(timeout=1)
+    assert result.outcome is Outcome.INFRASTRUCTURE
+    assert "not entered" in result.evidence
