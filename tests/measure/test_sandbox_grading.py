@@ -236,10 +236,10 @@ JUNK = {
 
 
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
-@pytest.mark.parametrize("expected", [1, [[1.0], {"a": "b"}]], ids=["number", "list"])
-def test_a_mebibyte_of_junk_fails_and_keeps_nobody_waiting(junk, expected):
+def test_a_mebibyte_of_junk_fails_and_keeps_nobody_waiting(junk):
+    """Where a list in a list is expected, so that little of it is refused unread."""
     began = time.process_time()
-    outcome, evidence = compare(call(expected, tolerance=0.1), junk)
+    outcome, evidence = compare(call([[1.0], {"a": "b"}], tolerance=0.1), junk)
     assert outcome is Outcome.FAIL
     assert evidence.isprintable()
     assert len(evidence) < 600
