@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,7 +16,11 @@ from pytest_prereg.measure.executors import processes
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion, ScriptTest, Test
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
-from pytest_prereg.measure.workloads.sandbox.outcomes import Graded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_prereg.measure.workloads.sandbox.outcomes import Graded
 
 MEBIBYTE = 2**20
 SMALL = Limits(
@@ -112,7 +117,7 @@ def wait_until_gone(pids: list[int], seconds: float = 10.0) -> list[int]:
     return left
 
 
-def wait_for(condition, seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"

@@ -355,11 +355,15 @@ def test_a_sandbox_that_something_outside_ended_has_no_verdict(which):
     assert "ended from outside" in result.evidence
 
 
+def _descriptors(pid: int) -> int:
+    return len([*Path(f"/proc/{pid}/fd").iterdir()])
+
+
 def _traces() -> dict[str, object]:
     return {
         "mounts": Path("/proc/self/mountinfo").read_text(),
-        "files": {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("prereg-sandbox")},
-        "descriptors": sorted(os.listdir("/proc/self/fd")),
+        "files": {str(path) for path in Path(tempfile.gettempdir()).glob("prereg-sandbox*")},
+        "descriptors": _descriptors(os.getpid()),
         "threads": threading.active_count(),
     }
 
@@ -383,12 +387,12 @@ def test_nothing_is_left_after_a_batch(isolation):
     before = _traces()
     with Sandbox(limits=SMALL, workers=3, warm=2, isolation=isolation) as opened:
         graded(opened, leaves)
-        descriptors = len(os.listdir(f"/proc/{sandboxes.supervisor_of(opened)}/fd"))
+        descriptors = _descriptors(sandboxes.supervisor_of(opened))
         results = opened.grade(
             [calling(program) for program in [leaves, HANGS.replace("True", "0"), leaves] * 8]
         )
         pids = sandboxes.members_of(opened)
-        sandboxes.wait_for(lambda: len(os.listdir(f"/proc/{pids[0]}/fd")) <= descriptors + 10)
+        sandboxes.wait_for(lambda: _descriptors(pids[0]) <= descriptors + 10)
     assert {result.outcome for result in results} == {Outcome.PASS, Outcome.FAIL}
     assert sandboxes.wait_until_gone(pids, 0.0) == []
     assert _traces() == before
@@ -396,7 +400,7 @@ def test_nothing_is_left_after_a_batch(isolation):
 
 def test_what_can_not_be_is_refused_all_at_once():
     with pytest.raises(
-        ValueError, match="workers = 0.*warm = -1.*isolation = .docker.*packages holds 'nowhere'"
+        ValueError, match=r"workers = 0.*warm = -1.*isolation = .docker.*packages holds 'nowhere'"
     ):
         Sandbox(workers=0, warm=-1, isolation="docker", packages=[Path("nowhere")])
     with pytest.raises(ValueError, match="workers = 1000"):

@@ -5,6 +5,7 @@ sandbox costs is the start of an interpreter. It is trusted no more than the pro
 and knows nothing that the program may not know.
 """
 
+import _signal  # type: ignore[import-not-found]
 import marshal
 import posix
 import sys
@@ -48,6 +49,7 @@ class _TooLong(Exception):  # noqa: N818
 def main() -> None:
     """Run what the supervisor sends, until it hangs up."""
     posix.closerange(CODE, 64)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # an init gets no signal that it has no handler for
     setting = _loaded(_received())
     _confine(setting)
     posix.write(CONTROL, b"ready\n")
@@ -161,6 +163,7 @@ def _run(program: str, test: "tuple[Any, ...]", setting: "dict[str, Any]") -> "N
     try:
         posix.setsid()
         posix.close(CONTROL)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         if test[0] == "script":
             ended = _as_script(program, test[1])
         else:
