@@ -192,7 +192,8 @@ def _module(name: str, program: str) -> "dict[str, Any]":
     sys.setrecursionlimit(sys.getrecursionlimit() + _OWN_FRAMES)
     module = type(sys)(name)
     sys.modules[name] = module
-    exec(compile(program, "<program>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    # Not compiled first: compile() makes the types of syntax trees, which takes longer than all else here.
+    exec(program, module.__dict__)  # noqa: S102
     return module.__dict__
 
 
@@ -332,7 +333,7 @@ def _described(error: BaseException) -> str:
         text = f"(its text raised {type(worse).__name__})"
     line, at = None, error.__traceback__
     while at is not None:
-        if at.tb_frame.f_code.co_filename == "<program>":
+        if at.tb_frame.f_code.co_filename == "<string>":
             line = at.tb_lineno
         at = at.tb_next
     where = "" if line is None else f" (line {line})"
