@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 from naive_host import FOR_ALL, LOOT, SECRETS
 
@@ -31,8 +32,9 @@ class Listener:
     def __init__(self, secret: str) -> None:
         self.secret = secret.encode()
         self.connections = 0
-        self.abstract = f"\0prereg-{secret[::-1]}"
+        self.abstract = f"\0prereg-{uuid4().hex}"
         self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         by_name = socket.socket(socket.AF_UNIX)
@@ -40,13 +42,16 @@ class Listener:
         by_name.listen()
         self._open = [socket.create_server(("127.0.0.1", 0)), by_name]
         for each in self._open:
-            each.settimeout(0.2)
-            threading.Thread(target=self._serve, args=(each,), daemon=True).start()
+            each.settimeout(0.1)
+            self._threads.append(threading.Thread(target=self._serve, args=(each,), daemon=True))
+            self._threads[-1].start()
         return self
 
     def __exit__(self, *_: object) -> None:
         for each in self._open:
             each.close()
+        for thread in self._threads:
+            thread.join()
 
     @property
     def port(self) -> int:

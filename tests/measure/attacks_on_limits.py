@@ -29,13 +29,13 @@ def in_children(work, number=8):
             break
         yield done + 1
 """
-PIECE = 24 * 2**20
+PIECE = 16 * 2**20
 
 PROCESSES = (
     Attack(
         name="fork bomb",
         program="""
-import os
+import os, time
 told = False
 def solve(x):
     global told
@@ -46,6 +46,7 @@ def solve(x):
             if not told:
                 told = True
                 reached(len([name for name in os.listdir("/proc") if name.isdigit()]))
+            time.sleep(0.001)
 """,
         tests=SQUARES,
         ends=Outcome.TIMEOUT,
@@ -136,6 +137,7 @@ def solve(x):
         tests=SQUARES,
         ends=Outcome.TIMEOUT,
         succeeds=Success.SURVIVES,
+        timeout=0.5,
         quick=False,
     ),
 )
@@ -146,7 +148,7 @@ MEMORY = (
         program="""
 def solve(x):
     hoard = []
-    while len(hoard) < 30:
+    while len(hoard) < 20:
         hoard.append(bytearray(b"x") * 2**23)
         reached(len(hoard) * 2**23)
 """,
@@ -154,7 +156,7 @@ def solve(x):
         ends=Outcome.MEMORY,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="memory of many processes",
@@ -169,7 +171,7 @@ def solve(x):
         ends=Outcome.MEMORY,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="memory that processes share",
@@ -190,13 +192,13 @@ def solve(x):
         ends=Outcome.MEMORY,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="memory that looks like more than it is",
         program="""
 import os, time
-held = bytearray(b"x") * 2**25
+held = bytearray(b"x") * (20 * 2**20)
 def solve(x):
     for _ in range(6):
         if not os.fork():
@@ -217,7 +219,7 @@ def solve(x):
 def solve(x):
     def filled():
         kept = []
-        for _ in range(12):
+        for _ in range(8):
             kept.append(os.memfd_create("x"))
             os.write(kept[-1], bytes(2**21))
         return kept
@@ -229,7 +231,7 @@ def solve(x):
         ends=Outcome.PASS,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="memory of System V",
@@ -255,7 +257,7 @@ def solve(x):
         ends=Outcome.PASS,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="memory of a bomb of compressed zeros",
@@ -264,7 +266,7 @@ import zlib
 def solve(x):
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     piece = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    bomb, unpacker, text = piece * 200, zlib.decompressobj(-15), []
+    bomb, unpacker, text = piece * 120, zlib.decompressobj(-15), []
     while bomb:
         text.append(unpacker.decompress(bomb, 2**24))
         bomb = unpacker.unconsumed_tail
@@ -274,7 +276,7 @@ def solve(x):
         ends=Outcome.MEMORY,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="address space without end",
@@ -282,10 +284,10 @@ def solve(x):
 import mmap
 def solve(x):
     try:
-        mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+        mmap.mmap(-1, 2**28, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
     except OSError:
         return True
-    reached(2**40)
+    reached(2**28)
     return False
 """,
         tests=WITHIN,
@@ -303,7 +305,7 @@ def solve(x, depth=0):
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[1]) * 4096
         reached(used)
-        if used > 150 * 2**20:
+        if used > 100 * 2**20:
             raise SystemExit
     kept = (depth,) * 1000
     return solve(kept[-1], depth + 1)
@@ -313,7 +315,7 @@ def solve(x, depth=0):
         or_ends=Outcome.CRASH,  # a frame: CPython 3.11 reports that as a SystemError
         succeeds=Success.EXCEEDS,
         exceeds="memory",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="a stack without end",
@@ -325,7 +327,7 @@ def deeper(depth):
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[1]) * 4096
         reached(used)
-        if used > 150 * 2**20:
+        if used > 100 * 2**20:
             raise SystemExit
     return list(map(deeper, [depth + 1]))
 def solve(x):
@@ -386,8 +388,8 @@ def solve(x):
         program="""
 def solve(x):
     with open("holes", "wb") as file:
-        file.truncate(2**30)
-        reached(2**30)
+        file.truncate(2**24)
+        reached(2**24)
 """,
         tests=SQUARES,
         ends=Outcome.OUTPUT,
@@ -412,7 +414,7 @@ def solve(x):
         ends=Outcome.OUTPUT,
         succeeds=Success.EXCEEDS,
         exceeds="file_size",
-        timeout=4.0,
+        timeout=2.5,
     ),
     Attack(
         name="files without number",

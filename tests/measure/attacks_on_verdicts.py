@@ -328,7 +328,7 @@ for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
     setattr(time, name, lambda: 0.0)
     setattr(time, name + "_ns", lambda: 0)
 def solve(x):
-    slept(2.6)
+    slept(2.3)
     return x * x
 """,
         tests=(call(2, 4),),
@@ -347,7 +347,7 @@ def solve(x):
         signal.setitimer(kind, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
     signal.setitimer = signal.alarm = lambda *_: None
-    time.sleep(2.6)
+    time.sleep(2.3)
     return x * x
 """,
         tests=(call(2, 4),),
@@ -524,10 +524,10 @@ def solve(x):
         name="answers too deep for a parser",
         program="""
 import json
-json.dumps = lambda value: "[" * 100000 + "]" * 100000
+json.dumps = lambda value: "[" * 20000 + "]" * 20000
 def solve(x):
     answer = []
-    for _ in range(100000):
+    for _ in range(20000):
         answer = [answer]
     return answer
 """,

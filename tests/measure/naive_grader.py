@@ -31,7 +31,7 @@ def graded(job: dict[str, Any], folder: Path) -> tuple[bool, str]:
     (folder / "candidate.py").write_text(job["program"] + "\n\n" + job["tests"], encoding="utf-8")
     try:
         ended = subprocess.run(
-            [sys.executable, "candidate.py"],
+            [sys.executable, "-S", "candidate.py"],
             input=job["stdin"].encode(),
             capture_output=True,
             timeout=job["timeout"],

@@ -16,7 +16,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 if TYPE_CHECKING:
@@ -74,38 +74,55 @@ def unavailable() -> str | None:
     return f"no namespaces: {ended.stderr.strip()}" if ended.returncode else None
 
 
-def visited(job: dict[str, Any], *, secret: str) -> Seen:
-    """Returns what a pretend host looks like after a naive grader has done its job in it."""
-    here = Path(__file__).parent
-    with control_group() as group:
-        orders = {
+class PretendHost:
+    """One of them; graders visit it one after another."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._process: subprocess.Popen[str] | None = None
+        self._kept = contextlib.ExitStack()
+        self._limited = False
+
+    def __enter__(self) -> Self:
+        group = self._kept.enter_context(control_group())
+        self._limited = bool(group)
+        here = Path(__file__).parent
+        host = ["--ro-bind", str(here), "/grader", PYTHON, "-I", "-S", "/grader/naive_init.py"]
+        enter = f"echo $$ | tee {' '.join(group)} >/dev/null; " if group else ""
+        command = ["sh", "-c", f'{enter}exec "$@"', "sh", *namespaces(), *host]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        with self._process:
+            self._process.kill()
+        self._kept.close()
+
+    def visit(self, job: dict[str, Any]) -> Seen:
+        """Returns what the host looks like after a naive grader has done its job in it."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(self._orders(job)) + "\n")
+        self._process.stdin.flush()
+        seen = self._process.stdout.readline()
+        if not seen:  # even process 1 is gone
+            self.__exit__()
+            self.__enter__()
+        return Seen(**json.loads(seen)) if seen else Seen()
+
+    def _orders(self, job: dict[str, Any]) -> dict[str, Any]:
+        secrets = f"token = {self._secret}\n"
+        return {
             "home": HOME,
             "user": USER if os.geteuid() == 0 else None,
-            "limits": {} if group else EACH,
-            "files": {
-                LOOT: "",
-                FOR_ALL: "kept\n",
-                SECRETS: f"token = {secret}\n",
-                "job.json": json.dumps(job),
-            },
-            "grader": ["/grader/naive_grader.py", f"{HOME}/job.json", f"--token={secret}"],
-            "environment": {"GRADER_TOKEN": secret},
+            "limits": {} if self._limited else EACH,
+            "files": {LOOT: "", FOR_ALL: "kept\n", SECRETS: secrets, "job.json": json.dumps(job)},
+            "grader": ["/grader/naive_grader.py", f"{HOME}/job.json", f"--token={self._secret}"],
+            "environment": {"GRADER_TOKEN": self._secret},
             "patience": job["timeout"] + PATIENCE,
         }
-        host = ["--ro-bind", str(here), "/grader", PYTHON, "-I", "/grader/naive_init.py"]
-        enter = f"echo $$ | tee {' '.join(group)} >/dev/null; " if group else ""
-        ended = subprocess.run(
-            ["sh", "-c", f'{enter}exec "$@"', "sh", *namespaces(), *host],
-            input=json.dumps(orders),
-            capture_output=True,
-            text=True,
-            timeout=job["timeout"] + 30,
-            check=False,
-        )
-    if ended.stdout:
-        return Seen(**json.loads(ended.stdout))
-    assert "Traceback" not in ended.stderr, ended.stderr
-    return Seen()
 
 
 def namespaces() -> list[str]:

@@ -1,7 +1,7 @@
-"""Process 1 of a pretend host: sets it up, lets a naive grader run in it, and says what it then looks like.
+"""Process 1 of a pretend host: lets naive graders run in it, one after another, and says what it then looks like.
 
-Reads its orders as JSON from standard input, and writes what it saw as JSON to standard output. As process 1
-it is out of reach of what is sent to all processes; what it leaves running ends with it.
+Reads an order a line, as JSON, from standard input, and answers with a line of what it saw. As process 1 it is
+out of reach of what is sent to all processes; what is left running ends with it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,29 @@ SETTLES = 0.1
 
 
 def main() -> None:
-    orders = json.load(sys.stdin)
-    home = Path(orders["home"])
-    for name, text in orders["files"].items():
-        (home / name).write_text(text, encoding="utf-8")
-    home.chmod(0o777)
-    for path in home.iterdir():
-        path.chmod(0o666)
+    for line in sys.stdin:
+        orders = json.loads(line)
+        home = Path(orders["home"])
+        subprocess.run(["rm", "-rf", *map(str, home.iterdir())], check=True)
+        for name, text in orders["files"].items():
+            (home / name).write_text(text, encoding="utf-8")
+            (home / name).chmod(0o666)
+        home.chmod(0o777)
+        print(json.dumps(visited(orders)), flush=True)
+
+
+def visited(orders: dict[str, Any]) -> dict[str, Any]:
     source, sink = os.pipe()
     if orders["user"] is not None:
         os.fchown(sink, orders["user"], orders["user"])  # as if the user's own shell had made it
-    bystander = started(orders, [sys.executable, "-c", "import time; time.sleep(60)"], {}, sink)
-    grader = started(orders, [sys.executable, *orders["grader"]], orders["environment"], sink)
+    bystander = started(orders, ["sleep", "60"], {}, sink)
+    grader = started(orders, [sys.executable, "-S", *orders["grader"]], orders["environment"], sink)
     os.close(sink)
-    print(json.dumps(observed(orders, grader, bystander, source)), flush=True)
-    os._exit(0)
+    try:
+        return observed(orders, grader, bystander, source)
+    finally:
+        os.close(source)
+        end_all()
 
 
 def started(
@@ -71,8 +79,6 @@ def observed(
     time.sleep(SETTLES)
     seen |= {"status": grader.poll(), "bystander": bystander.poll()}
     seen["survivors"] = [name for pid, name in others() if pid not in (bystander.pid, grader.pid)]
-    with contextlib.suppress(ProcessLookupError):  # nobody is left
-        os.kill(-1, signal.SIGKILL)
     return {
         **seen,
         "output": output.decode("utf-8", "replace"),
@@ -116,6 +122,15 @@ def others() -> list[tuple[int, str]]:
         if state not in "ZX":
             found.append((int(folder.name), name))
     return found
+
+
+def end_all() -> None:
+    """Leaves nobody but this process, to which all orphans come."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 if __name__ == "__main__":

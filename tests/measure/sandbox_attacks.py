@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
 
 LIMITS = Limits(
-    deadline=2.5,
+    deadline=2.0,
     cpu=5.0,
-    memory=96 * 2**20,
+    memory=64 * 2**20,
     processes=12,
     open_files=48,
     file_size=2 * 2**20,
