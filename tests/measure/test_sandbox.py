@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 import sandboxes
+from hypothesis import given
+from hypothesis import strategies as st
 from sandboxes import SMALL, calling, completion, graded, needs_namespaces, script
 
+from pytest_prereg.measure.workloads.sandbox import ends
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
+from pytest_prereg.measure.workloads.sandbox.messages import End
 from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
 
 HANGS = "def f():\n    while True: pass"
@@ -97,9 +101,9 @@ def test_what_does_not_end_is_ended_at_the_deadline(program):
     assert "no end after 0.5" in result.tests[0].evidence
 
 
-def test_processor_time_that_is_used_up_is_a_timeout_even_if_the_signal_is_ignored(sandbox):
+def test_processor_time_that_is_used_up_is_a_timeout_even_if_the_signal_is_ignored():
     ignoring = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n" + HANGS
-    with Sandbox(limits=Limits(cpu=0.5, deadline=20.0), workers=2, isolation=sandbox.isolation) as opened:
+    with Sandbox(limits=Limits(cpu=0.5, deadline=20.0), workers=2, isolation="auto") as opened:
         results = opened.grade([calling(HANGS), calling(ignoring)])
     for result in results:
         assert result.outcome is Outcome.TIMEOUT
@@ -232,7 +236,7 @@ def _encoded(message):
 
 @needs_namespaces
 def test_64_programs_that_hang_at_once_all_end_at_their_deadline():
-    with Sandbox(limits=Limits(deadline=1.0, memory=64 * 2**20), workers=64) as opened:
+    with Sandbox(limits=Limits(deadline=0.5, memory=64 * 2**20), workers=64) as opened:
         results = opened.grade([calling(SLEEPS)] * 64)
         assert opened.alive() == 0
     assert {result.outcome for result in results} == {Outcome.TIMEOUT}
@@ -453,3 +457,19 @@ def test_a_sandbox_that_was_not_entered_gives_no_verdict():
     result = Sandbox().submit(calling("def f(): return True")).result(timeout=1)
     assert result.outcome is Outcome.INFRASTRUCTURE
     assert "not entered" in result.evidence
+
+
+def test_a_sandbox_can_be_entered_again():
+    reused = Sandbox(limits=SMALL, isolation="auto")
+    for _ in range(2):
+        with reused as opened:
+            assert graded(opened, "def f(): return True").outcome is Outcome.PASS
+
+
+@given(line=st.binary(max_size=12) | st.from_regex(rb"[0-9]{1,5} [0-9]{1,9}", fullmatch=True))
+def test_whatever_a_driver_that_was_taken_over_says_is_a_status_or_nothing(line):
+    status = ends.status_of(line)
+    if status is not None:
+        seen = ends.Seen(*status, output=b"", errors=b"", answer=b"A5")
+        end, text = ends.ended(seen, is_call=True, limits=SMALL)
+        assert (end, text) == (End.ANSWER, b"5") if status[0] == 0 else end is not End.ANSWER

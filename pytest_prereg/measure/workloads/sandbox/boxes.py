@@ -166,7 +166,7 @@ class Box:
 
     def look(self) -> None:
         """Hold what its processes take against the limits."""
-        if self.init is None or self.cause is not None:
+        if self.init is None or self.killed_at is not None:
             return
         pids, limits = self._members(), self.recipe.limits
         taken = sum(map(watching.memory, pids))

@@ -110,7 +110,6 @@ class Sandbox:
         self._numbers = 0
         self._pending: dict[int, tuple[Completion, float, Future[Graded]]] = {}
         self._creations: list[tuple[float, float]] = []
-        self._opened: Future[Opened] = Future()
         self._lost: str | None = "the sandbox was not entered"
 
     def __enter__(self) -> Self:
@@ -119,6 +118,7 @@ class Sandbox:
         with other:
             self._process = self._started(other.fileno())
         self._lost = None
+        self._opened: Future[Opened] = Future()
         self._reader = threading.Thread(target=self._read, name="sandbox", daemon=True)
         self._reader.start()
         self._send(
@@ -131,10 +131,13 @@ class Sandbox:
                 client=os.getpid(),
             )
         )
-        opened = self._opened.result()
-        if opened.error:
+        try:
+            opened = self._opened.result()
+            if opened.error:
+                raise SandboxUnavailableError(opened.error)  # noqa: TRY301
+        except BaseException:
             self.__exit__()
-            raise SandboxUnavailableError(opened.error)
+            raise
         self.isolation, self.missing = opened.isolation, opened.missing
         return self
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 _LOOK_SECONDS = 0.03
+_REST = 4.0
+"""Time between looks at all sandboxes, in times of what a look takes."""
 _PATIENCE = 20.0
 """Seconds for a sandbox to become ready, and for one that was killed to be gone."""
 _TRIES = 2
@@ -44,7 +46,7 @@ class Pool:
         self._starting: set[Box] = set()
         self._idle: deque[Box] = deque()
         self._busy: set[Box] = set()
-        self._looked = 0.0
+        self._look_at = 0.0
         self.failures: list[str] = []
         """Why sandboxes could not be made since the last that was."""
 
@@ -71,14 +73,20 @@ class Pool:
         """Do what is due; return in how many seconds something will be again."""
         now = time.monotonic()
         self._enforce(now)
-        if self._busy and now - self._looked >= _LOOK_SECONDS:
-            self._looked = now
-            for box in [*self._busy]:
-                if now - box.taken_at >= _LOOK_SECONDS:
-                    box.look()
+        if self._busy and now >= self._look_at:
+            self._look(now)
         self._assign()
-        nearest = min((box.deadline for box in self._busy if box.cause is None), default=now + 1)
+        nearest = min((box.deadline for box in self._busy if box.killed_at is None), default=now + 1)
         return min(nearest - now, _LOOK_SECONDS if self._busy else 1.0)
+
+    def _look(self, began: float) -> None:
+        """Hold what all take against their limits, but spend no more than a part of the time on it."""
+        for box in [*self._busy]:
+            if began - box.taken_at >= _LOOK_SECONDS:
+                box.look()
+                self._enforce(time.monotonic())
+        now = time.monotonic()
+        self._look_at = now + max(_LOOK_SECONDS, _REST * (now - began))
 
     def end(self) -> None:
         """End all sandboxes, and wait until nothing is left of them."""
@@ -119,7 +127,7 @@ class Pool:
 
     def _enforce(self, now: float) -> None:
         for box in [*self._busy]:
-            if box.cause is None and now >= box.deadline:
+            if box.killed_at is None and now >= box.deadline:
                 box.stop(End.DEADLINE, f"no end after {now - box.taken_at:.3f} s")
         for box in [*self._starting]:
             if box.cause is None and now - box.began > _PATIENCE:
