@@ -62,6 +62,19 @@ def storms(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def attacks(session: nox.Session) -> None:
+    """Attack the sandbox in every way that is known, 20 times each: CI does it twice."""
+    session.install("--editable", ".", *group("tests"))
+    session.run(
+        "pytest",
+        "-s",
+        "tests/measure/test_sandbox_attacks.py",
+        *session.posargs,
+        env={"PREREG_STORM": "full"},
+    )
+
+
+@nox.session(python=OLDEST)
 def calibration(session: nox.Session) -> None:
     """Simulate 20,000 studies a cell and write the tables of the documentation: an hour on two cores."""
     session.install("--editable", ".")
