@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 _PLACES = ("/tmp", "/var/tmp")  # noqa: S108  # a new folder of a name that nobody knows, in either
+_LOOKS = 2
 _PASSES = 1000
 """How often processes that fork meanwhile are killed; with their number limited, few are enough."""
 
@@ -80,14 +81,21 @@ class WeakBox(Box):
         return None  # they are among everyone's
 
     def _kill_members(self, *, spare: int | None) -> None:
-        """Kill its processes but ``spare`` until there are none."""
+        """Kill its processes but ``spare``, until looking twice finds none that was not known to be dead.
+
+        Once is not enough: one that is found may fork unseen, and be dead when its turn comes.
+        """
+        dead: set[int] = set()
+        quiet = 0
         for _ in range(_PASSES):
-            orphans = _orphans(self.drivers) if self.user is None else []
-            living = [pid for pid in {*self._members(), *orphans} if pid != spare and _lives(pid)]
+            found = {*self._members(), *(_orphans(self.drivers) if self.user is None else ())} - {spare}
+            quiet = quiet + 1 if found <= dead else 0
+            if quiet == _LOOKS:
+                break
+            living = [pid for pid in found if _lives(pid)]
+            dead |= found.difference(living)
             _kill(living)
             _reap(_orphans(self.drivers))
-            if not living:
-                return
 
     def _all_ended(self) -> None:
         self._kill_members(spare=None)
