@@ -356,7 +356,7 @@ import ctypes, mmap, os
 def solve(x):
     if os.uname().machine != "x86_64":
         return refused("another machine than x86-64")
-    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     # push rbx; mov eax, 356 (memfd_create of i386); xor ebx, ebx; xor ecx, ecx; int 0x80; pop rbx; ret
     page.write(bytes.fromhex("53 b864010000 31db 31c9 cd80 5b c3"))
     call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))

@@ -184,12 +184,13 @@ def shared():
         piece[at] = 1
     return piece
 def solve(x):
+    done = 0
     for done in in_children(shared):
         reached(done * {PIECE})
-    time.sleep(3)
+    return done * {PIECE} <= 2**26
 """,
-        tests=SQUARES,
-        ends=Outcome.MEMORY,
+        tests=WITHIN,
+        ends=Outcome.PASS,
         succeeds=Success.EXCEEDS,
         exceeds="memory",
         timeout=2.5,
@@ -211,6 +212,86 @@ def solve(x):
         tests=SQUARES,
         ends=Outcome.PASS,
         succeeds=Success.SURVIVES,
+    ),
+    Attack(
+        name="memory that no process shows",
+        program=f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def solve(x):
+    try:
+        zeros = os.open("/dev/zero", os.O_RDWR)
+    except OSError:
+        zeros = -1
+    total = 0
+    for number in range(10):
+        descriptor, flags = ((-1, 0x21), (-1, 0x23), (zeros, 1))[number % 3]
+        start = libc.mmap(None, {PIECE}, 3, flags, descriptor, 0)
+        if start != 2**64 - 1:
+            ctypes.memset(start, 1, {PIECE})
+            libc.munmap(start + 4096, {PIECE} - 4096)  # what is left keeps all of it
+            total += {PIECE}
+    reached(total)
+    return total <= 2**26
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=2.5,
+    ),
+    Attack(
+        name="memory of sockets",
+        program=CHILDREN
+        + """
+import socket
+def connected():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        calling = socket.create_connection(listening.getsockname())
+        return calling, listening.accept()[0]
+def filled(most=2**25):
+    file = open("filled", "a")
+    total, kept = 0, [file]
+    for number in range(40):
+        try:
+            kept += (connected, socket.socketpair)[number % 2]()
+        except OSError:
+            continue
+        for line in kept[-2:]:
+            line.setblocking(False)
+            total += poured(line, most - total)
+    file.write("%d " % total)
+    file.flush()
+    return kept
+def poured(line, most):
+    total = 0
+    try:
+        for size in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            line.setsockopt(socket.SOL_SOCKET, size, 2**26)
+    except OSError:
+        pass
+    try:
+        while total < most:
+            total += line.send(bytes(2**15))
+    except OSError:
+        pass
+    return total
+def solve(x):
+    for _ in in_children(filled):
+        pass
+    with open("filled") as file:
+        total = sum(map(int, file.read().split()))
+    reached(total)
+    return total <= 12 * 48 * 212992  # of each descriptor that all processes can have, what the kernel starts with
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="memory",
+        timeout=2.5,
     ),
     Attack(
         name="memory in files without a name",
@@ -431,6 +512,30 @@ def solve(x):
         succeeds=Success.EXCEEDS,
         exceeds="files",
         timeout=3.0,
+    ),
+    Attack(
+        name="attributes of files",
+        program="""
+import os
+def solve(x):
+    total = 0
+    for number in range(20):
+        name = "file%d" % number
+        open(name, "w").close()
+        try:
+            for each in range(20):
+                os.setxattr(name, "user.%d" % each, bytes(2**15))
+                total += 2**15
+        except OSError as error:
+            refused(error)
+    reached(total)
+    return total <= 2**22
+""",
+        tests=WITHIN,
+        ends=Outcome.PASS,
+        succeeds=Success.EXCEEDS,
+        exceeds="disk",
+        timeout=2.5,
     ),
     Attack(
         name="folders too deep to remove",
