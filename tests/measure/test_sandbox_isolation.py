@@ -228,6 +228,22 @@ def test_processes_and_threads_are_limited(sandbox):
         assert result.outcome is Outcome.PASS, result.tests[0].evidence
 
 
+@pytest.mark.parametrize("isolation", ["namespaces", "processes"])
+@pytest.mark.parametrize("text", ["\\rRssAnon: x", "\\rRssAnon:", "\\rRssAnon: -999"])
+def test_its_name_can_neither_end_the_supervisor_nor_hide_memory(isolation, text):
+    program = f"""
+        import ctypes, time
+        def f():
+            ctypes.CDLL(None).prctl(15, b"{text}", 0, 0, 0)
+            time.sleep(0.2)
+            return True
+    """
+    with Sandbox(limits=SMALL, isolation=isolation) as opened:
+        answer(opened, program, expected=True)
+        result = graded(opened, program, expected=True)
+    assert result.peak_memory > MEBIBYTE
+
+
 def test_memory_is_limited_in_sum_over_processes():
     program = """
         import os, time

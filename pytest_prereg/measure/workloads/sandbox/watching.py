@@ -64,7 +64,8 @@ def shares_of_memory(pid: int) -> int:
 
 def _kilobytes(path: str, keys: tuple[bytes, ...]) -> int:
     try:
-        lines = _read(path).splitlines()
+        # A process chooses its name, which may hold whatever else ends a line, but this.
+        lines = _read(path).split(b"\n")
     except OSError:
         return 0
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(keys))
