@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -22,6 +23,11 @@ WORKLOAD_VERSION = "1"
 
 _LARGEST = 2**30
 """Bytes; a file is read as a whole."""
+_ROW = 'give "program" (text) and "tests" (a list) alone'
+_TEST = (
+    'give type "call" with function, args (a list), kwargs (an object), expected, tolerance, or type '
+    '"script" with stdin, expected (both text)'
+)
 _TOLD = 20
 """Problems that are told one by one; of more the number."""
 
@@ -98,7 +104,7 @@ def _of_line(line: bytes) -> tuple[Completion | None, Sequence[str]]:
     try:
         row = msgspec.convert(_decoded(line), _Row)
     except msgspec.ValidationError as error:
-        return None, [str(error)]
+        return None, [f"{error}; {_advice(str(error))}"]
     except UnicodeDecodeError as error:
         return None, [f"its byte {error.start} is no UTF-8"]
     except RecursionError:
@@ -109,6 +115,12 @@ def _of_line(line: bytes) -> tuple[Completion | None, Sequence[str]]:
         return None, [f"it can't be taken: {error}"]
     completion = Completion(program=row.program, tests=row.tests)
     return completion, completion_problems(completion)
+
+
+def _advice(problem: str) -> str:
+    """Return what to write where a row has another form; msgspec counts tests from 0, and outcomes from 1."""
+    test = re.search(r"`\$\.tests\[(\d+)\]", problem)
+    return _ROW if test is None else f"in test {int(test[1]) + 1}, {_TEST}"
 
 
 def _decoded(line: bytes) -> Any:
