@@ -134,7 +134,8 @@ class SandboxSetting:
         if isinstance(self.packages, str) or not all(isinstance(each, str) for each in self.packages):
             return [f"packages = {self.packages!r}: give a list of folders"]
         return [
-            f"packages has {quoted(folder)}, which is no folder as seen from the study's: leave it out"
+            f"packages has {quoted(folder)}, which is no folder as seen from the study's: give one that is, "
+            "or leave it out"
             for folder in self.packages
             if not Path(folder).expanduser().is_dir()
         ]
