@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandboxes import SMALL, calling, completion, graded, needs_namespaces, script
 
+from pytest_prereg.measure.executors import processes
 from pytest_prereg.measure.workloads.sandbox import ends
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion
@@ -63,6 +64,11 @@ ENDS = {
     "aborted": ("import os\ndef f(): os.abort()", Outcome.CRASH, "SIGABRT"),
     "too_deep": ("def f(): return f()", Outcome.CRASH, "RecursionError"),
     "memory": ("def f(): return len(bytearray(2**30))", Outcome.MEMORY, "MemoryError"),
+    "memory_of_a_mapping": (
+        "import mmap\ndef f(): mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE)",
+        Outcome.MEMORY,
+        "OSError: [Errno 12]",
+    ),
     "output": (
         "def f():\n    while True: print('x' * 1000)",
         Outcome.OUTPUT,
@@ -451,6 +457,63 @@ def test_the_weaker_mode_says_what_is_weaker():
     with Sandbox(limits=SMALL, isolation="processes") as opened:
         assert any(sentence.startswith("no namespaces") for sentence in opened.missing)
         assert graded(opened, "def f(): return True").isolation == "processes"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "\ufeffprint(1)",
+        "import sys\nprint(1)\nsys.stdout.close()",
+        "import sys\nprint(1, flush=True)\nsys.stdout = None",
+    ],
+    ids=["begins with a mark", "closes its output", "drops its output"],
+)
+def test_what_an_interpreter_takes_of_a_script_is_taken_here(sandbox, program):
+    (result,) = sandbox.grade([script(program, expected="1")])
+    assert result.outcome is Outcome.PASS, result
+
+
+UNDER_LIMITS = """
+import resource, sys
+sys.path.insert(0, {folder!r})
+import sandboxes
+from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
+resource.setrlimit(resource.RLIMIT_NOFILE, {files!r})
+try:
+    with Sandbox(limits=sandboxes.SMALL, workers=12, isolation="auto") as opened:
+        graded = opened.grade([sandboxes.calling("import time\\ndef f(): return not time.sleep(1)")] * 12)
+    print(*{{each.outcome.value for each in graded}})
+except SandboxUnavailableError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((64, 1000), "pass"),
+        ((64, 80), "workers and warm: so many need 160 open files, and this process may have 80 itself"),
+        ((50, 50), "open_files: 64 are wanted, and this process may have 50 itself"),
+    ],
+)
+def test_open_files_of_the_supervisor_are_enough_or_it_says_so(files, expected):
+    source = UNDER_LIMITS.format(folder=str(Path(__file__).parent), files=files)
+    told = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert expected in told.stdout
+
+
+def test_a_fork_of_the_client_neither_ends_the_sandboxes_nor_waits_for_them():
+    with Sandbox(limits=SMALL, isolation="auto") as opened:
+        child = processes.fork()
+        if not child:
+            try:
+                opened.submit(calling("def f(): return True"))
+            except RuntimeError:
+                opened.__exit__()
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert graded(opened, "def f(): return True").outcome is Outcome.PASS
 
 
 def test_a_sandbox_that_was_not_entered_gives_no_verdict():

@@ -111,13 +111,18 @@ class Sandbox:
         self._pending: dict[int, tuple[Completion, float, Future[Graded]]] = {}
         self._creations: list[tuple[float, float]] = []
         self._lost: str | None = "the sandbox was not entered"
+        self._entered_by = 0
 
     def __enter__(self) -> Self:
         self._socket, other = socket.socketpair()
         self._log = os.memfd_create("supervisor", os.MFD_CLOEXEC)
-        with other:
-            self._process = self._started(other.fileno())
-        self._lost = None
+        try:
+            with other:
+                self._process = self._started(other.fileno())
+        except BaseException:
+            self._close()
+            raise
+        self._entered_by, self._lost = os.getpid(), None
         self._opened: Future[Opened] = Future()
         self._reader = threading.Thread(target=self._read, name="sandbox", daemon=True)
         self._reader.start()
@@ -156,7 +161,10 @@ class Sandbox:
         )
 
     def __exit__(self, *_: object) -> None:
-        """End all sandboxes; what is under way has no verdict."""
+        """End all sandboxes; what is under way has no verdict. In a fork of who entered, end none."""
+        if os.getpid() != self._entered_by:
+            self._close()
+            return
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         try:
@@ -164,6 +172,9 @@ class Sandbox:
         except subprocess.TimeoutExpired:
             self._process.kill()
         self._reader.join()
+        self._close()
+
+    def _close(self) -> None:
         self._socket.close()
         os.close(self._log)
 
@@ -172,7 +183,10 @@ class Sandbox:
 
         Raises:
             ValueError: The completion can't be graded, whatever its program does; all that is wrong is told.
+            RuntimeError: This is a fork of the process that entered; no answer would come to it.
         """
+        if self._entered_by not in {0, os.getpid()}:
+            raise RuntimeError("a Sandbox grades in the process that entered it: enter one in each fork")
         refuse(completion_problems(completion))
         program = marshal.dumps(completion.program, _MARSHAL)
         inputs = tuple(map(_input, completion.tests))

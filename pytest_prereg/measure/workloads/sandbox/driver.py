@@ -27,6 +27,8 @@ _INIT = 1
 _LENGTH = 4
 _DISK_FULL = frozenset({27, 28, 122})
 """EFBIG, ENOSPC, EDQUOT."""
+_NO_MEMORY = 12
+"""ENOMEM, which is how a mapping fails and not as a MemoryError."""
 _MOST_TEXT = 1000
 _MOST_DIGITS = 4300
 _OWN_FRAMES = 8
@@ -177,10 +179,18 @@ def _run(program: str, test: "tuple[Any, ...]", setting: "dict[str, Any]") -> "N
     except SystemExit as error:
         ended = _status(error)
     except BaseException as error:  # noqa: BLE001  # whatever the program raises
-        _tell(b"D" if getattr(error, "errno", None) in _DISK_FULL else b"E", _described(error))
+        _tell(_kind(error), _described(error))
     finally:
         _flush()
         posix._exit(ended)  # noqa: SLF001  # os has it from here
+
+
+def _kind(error: BaseException) -> bytes:
+    """Return the letter under which an exception is told."""
+    number = getattr(error, "errno", None)
+    if number == _NO_MEMORY:
+        return b"M"
+    return b"D" if number in _DISK_FULL else b"E"
 
 
 def _module(name: str, program: str) -> "dict[str, Any]":
@@ -193,7 +203,7 @@ def _module(name: str, program: str) -> "dict[str, Any]":
     module = type(sys)(name)
     sys.modules[name] = module
     # Not compiled first: compile() makes the types of syntax trees, which takes longer than all else here.
-    exec(program, module.__dict__)  # noqa: S102
+    exec(program.removeprefix("\ufeff"), module.__dict__)  # noqa: S102  # a mark that a file may begin with
     return module.__dict__
 
 
@@ -235,7 +245,8 @@ def _as_script(program: str, stdin: str) -> int:
     import atexit  # noqa: PLC0415
 
     atexit._run_exitfuncs()  # noqa: SLF001
-    sys.stdout.flush()
+    if sys.stdout is not None and not getattr(sys.stdout, "closed", False):
+        sys.stdout.flush()
     return status
 
 

@@ -15,7 +15,6 @@ from pytest_prereg.measure.workloads.sandbox import bubblewrap, seccomp, staging
 from pytest_prereg.measure.workloads.sandbox.boxes import FILTER, Recipe
 
 if TYPE_CHECKING:
-    from pytest_prereg.measure.workloads.sandbox.limits import Limits
     from pytest_prereg.measure.workloads.sandbox.messages import Setup
 
 WORKLOAD_VERSION = "1"
@@ -27,6 +26,8 @@ WEAKER = (
 
 _START = "import marshal,posix;exec(marshal.loads(posix.pread(5,1048576,0)),{'__name__':'driver'})"
 _DRIVER = Path(__file__).with_name("driver.py")
+_DESCRIPTORS, _DESCRIPTORS_EACH = 64, 8
+"""Open files of the supervisor, and with each sandbox."""
 _COUNTS_BY_NAMESPACE = (5, 14)
 """Since this kernel, processes are counted for each namespace apart, and not for a user as a whole."""
 
@@ -83,7 +84,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         setting={
             "alone": True,
             "answer": setup.limits.answer,
-            "limits": _resources(setup.limits, setup.limits.processes if counted else None),
+            "limits": _resources(setup, setup.limits.processes if counted else None),
             "packages": [str(path) for path in bubblewrap.packages_inside(setup.packages)],
         },
         limits=setup.limits,
@@ -112,7 +113,7 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
             "alone": False,
             "answer": setup.limits.answer,
             "filter": b"" if filtered is None else os.pread(filtered, 1 << 16, 0),
-            "limits": _resources(setup.limits, count),
+            "limits": _resources(setup, count),
             "packages": [str(path) for path in setup.packages],
         },
         limits=setup.limits,
@@ -186,19 +187,42 @@ def _driver(interpreter: bubblewrap.Interpreter) -> list[str]:
     return [str(interpreter.executable), "-I", "-S", "-X", "utf8", "-c", _START]
 
 
-def _resources(limits: Limits, processes: int | None) -> list[tuple[int, tuple[int, int]]]:
-    cpu = limits.cpu_seconds
-    most: list[tuple[int, Any]] = [
-        (resource.RLIMIT_AS, limits.memory),
-        (resource.RLIMIT_FSIZE, limits.file_size),
-        (resource.RLIMIT_NOFILE, limits.open_files),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_MEMLOCK, resource.getpagesize() * 16),
-        *([] if processes is None else [(resource.RLIMIT_NPROC, processes)]),
+def _resources(setup: Setup, processes: int | None) -> list[tuple[int, tuple[int, int]]]:
+    """Return what the driver sets its limits to.
+
+    Raises:
+        UnavailableError: This process has less itself.
+    """
+    limits, cpu = setup.limits, setup.limits.cpu_seconds
+    asked = [
+        ("memory", resource.RLIMIT_AS, limits.memory),
+        ("file_size", resource.RLIMIT_FSIZE, limits.file_size),
+        ("open_files", resource.RLIMIT_NOFILE, limits.open_files),
+        *([] if processes is None else [("processes", resource.RLIMIT_NPROC, processes)]),
+        ("cpu", resource.RLIMIT_CPU, cpu + 1),  # one more for a program that does not mind the signal
     ]
-    # The second more is what a program has that does not mind the signal.
-    return [*((number, (value, value)) for number, value in most), (resource.RLIMIT_CPU, (cpu, cpu + 1))]
+    _refuse_more_than_own(setup, asked)
+    values: list[tuple[int, Any]] = [(number, value) for _, number, value in asked[:-1]]
+    values += [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_MSGQUEUE, 0)]
+    values.append((resource.RLIMIT_MEMLOCK, resource.getpagesize() * 16))
+    return [*((number, (value, value)) for number, value in values), (resource.RLIMIT_CPU, (cpu, cpu + 1))]
+
+
+def _refuse_more_than_own(setup: Setup, asked: list[tuple[str, int, int]]) -> None:
+    """Refuse what would fail later, or with many workers only."""
+    problems = []
+    for name, number, value in asked:
+        own = resource.getrlimit(number)[1]
+        if own != resource.RLIM_INFINITY and own < value:
+            problems.append(f"{name}: {value} are wanted, and this process may have {own} itself")
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = _DESCRIPTORS + _DESCRIPTORS_EACH * (setup.workers + setup.warm)
+    if own != resource.RLIM_INFINITY and own < wanted:
+        problems.append(
+            f"workers and warm: so many need {wanted} open files, and this process may have {own} itself"
+        )
+    if problems:
+        raise UnavailableError(f"{'; '.join(problems)}: give less, or raise the hard limits (ulimit -H)")
 
 
 def _kernel() -> tuple[int, ...]:

@@ -7,6 +7,7 @@ with its client, whichever way that goes.
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -129,9 +130,16 @@ def main(descriptor: int) -> None:
     if os.geteuid() == 0:
         with suppress(PermissionError):  # as in a user namespace
             os.setgroups([])
+    _open_as_many_as_allowed()
     _come_first()
     become_subreaper()
     Supervisor(client).run()
+
+
+def _open_as_many_as_allowed() -> None:
+    """Hundreds of sandboxes take more descriptors than processes usually start with."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _come_first() -> None:
