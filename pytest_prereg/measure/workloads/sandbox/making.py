@@ -57,8 +57,8 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
     bwrap = bubblewrap.installed()
     if bwrap is None:
         raise UnavailableError(
-            "bubblewrap (bwrap) is not installed, or not on the PATH: install it (apt install bubblewrap, or "
-            f"dnf install bubblewrap), or {WEAKER}"
+            "bubblewrap (bwrap) is not installed, or not on the PATH (apt and dnf call it bubblewrap): "
+            f"install it, or {WEAKER}"
         )
     interpreter = bubblewrap.this_interpreter()
     _show([*_needed(setup, interpreter), Path(bwrap)], users)
