@@ -161,6 +161,7 @@ CALLS = {
     "io_uring_setup": "libc.syscall(425, 1, 0)",
     "open_by_handle_at": "libc.open_by_handle_at(-100, 0, 0)",
     "fsopen": "libc.syscall(430, b'tmpfs', 0)",
+    "vmsplice": "libc.vmsplice(1, 0, 0, 0)",
     "memory of the init": "-1 if not_readable('/proc/1/mem') else 0",
 }
 NUMBERS = {

@@ -29,6 +29,8 @@ _REFUSED = {
     "the machine's clock and names": """
         reboot settimeofday clock_settime clock_settime64 adjtimex clock_adjtime clock_adjtime64 stime
         sethostname setdomainname""",
+    "memory that a pipe keeps: of a page of megabytes all, for a byte of it": """
+        vmsplice""",
 }
 """System calls that fail whatever is asked of them, by what they would lead to."""
 
