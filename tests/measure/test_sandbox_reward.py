@@ -165,6 +165,9 @@ def test_programs_may_import_from_a_package_that_is_given(tmp_path, monkeypatch)
         ({"file": "no-such-file"}, 'file = "no-such-file" can\'t be read: there is no such file'),
         ({"file": 3}, "file = 3: give a path, or nothing"),
         ({"packages": "folder"}, "packages = 'folder': give a list of folders"),
+        ({"packages": 1}, "packages = 1: give a list of folders"),
+        ({"cpu": True}, "cpu = True: give seconds"),
+        ({"output": True}, "output = True: give a whole number"),
         ({"packages": ["no-such-folder"]}, 'packages has "no-such-folder", which is no folder'),
     ],
 )

@@ -131,7 +131,9 @@ class SandboxSetting:
         return None
 
     def _package_problems(self) -> list[str]:
-        if isinstance(self.packages, str) or not all(isinstance(each, str) for each in self.packages):
+        if not isinstance(self.packages, list | tuple) or not all(
+            isinstance(each, str) for each in self.packages
+        ):
             return [f"packages = {self.packages!r}: give a list of folders"]
         return [
             f"packages has {quoted(folder)}, which is no folder as seen from the study's: give one that is, "

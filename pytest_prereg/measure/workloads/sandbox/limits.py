@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from pytest_prereg.measure.workloads.language.settings import refuse
+from pytest_prereg.measure.workloads.language.settings import is_number, refuse
 
 WORKLOAD_VERSION = "1"
 
@@ -58,12 +58,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         problems = [
             f"{name} = {value!r}: give seconds above 0, at most {_LONGEST:g}"
             for name in ("deadline", "cpu")
-            if not (isinstance(value := getattr(self, name), int | float) and 0 < value <= _LONGEST)
+            if not (is_number(value := getattr(self, name)) and 0 < value <= _LONGEST)
         ]
         problems += [
             f"{name} = {value!r}: give a whole number from {least} on"
             for name, least in _LEAST.items()
-            if not (isinstance(value := getattr(self, name), int) and least <= value < 2**48)
+            if not (type(value := getattr(self, name)) is int and least <= value < 2**48)
         ]
         refuse(problems)
 
