@@ -112,10 +112,11 @@ def test_nothing_can_be_reached_from_its_network(sandbox):
         def f():
             found = [line.split(":")[0].strip() for line in open("/proc/net/dev").read().splitlines()[2:]]
             errors = []
-            for family, address in [(socket.AF_INET, ("127.0.0.1", 22)), (socket.AF_INET, ("192.0.2.1", 80))]:
-                with socket.socket(family) as s:
-                    s.settimeout(1)
-                    errors.append(s.connect_ex(address) != 0)
+            for family in (socket.AF_INET, socket.AF_INET6):
+                try:
+                    socket.socket(family).close()
+                except OSError:
+                    errors.append(True)
             try:
                 socket.getaddrinfo("example.org", 80)
             except socket.gaierror:
@@ -125,7 +126,7 @@ def test_nothing_can_be_reached_from_its_network(sandbox):
     answer(sandbox, program, [[], [True, True, True]])
 
 
-def test_only_ordinary_sockets_can_be_made(sandbox):
+def test_only_sockets_of_the_file_system_can_be_made(sandbox):
     program = """
         import socket
         def f():
@@ -136,7 +137,7 @@ def test_only_ordinary_sockets_can_be_made(sandbox):
                     made.append(domain)
                 except OSError:
                     pass
-            return [domain for domain in made if domain not in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)]
+            return [domain for domain in made if domain != socket.AF_UNIX]
     """
     answer(sandbox, program, [])
 
@@ -264,14 +265,13 @@ def test_memory_is_limited_in_sum_over_processes():
 
 def test_memory_that_processes_share_counts_once():
     program = """
-        import mmap, os, time
+        import os, time
         def f():
-            shared = mmap.mmap(-1, 40 * 2**20)
+            shared = bytearray(40 * 2**20)
             children = []
             for _ in range(5):
                 child = os.fork()
                 if not child:
-                    shared[:] = bytes(len(shared))
                     time.sleep(0.4)
                     os._exit(0)
                 children.append(child)

@@ -279,6 +279,8 @@ class Box:
         self._clear_up()
         for number in range(len(self._sources)):
             self._read(number)
+        if (problem := self._files_problem()) is not None:  # made since the last look
+            self.stop(End.OUTPUT, problem)
         if self.cause is not None or now >= self.deadline or len(self.ended) == len(self.work.inputs):
             return
         seen = ends.Seen(status, cpu, *map(bytes, self._kept))

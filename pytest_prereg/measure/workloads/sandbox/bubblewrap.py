@@ -121,6 +121,8 @@ def command(
         *[word for path in interpreter.covered for word in ("--tmpfs", str(path), "--remount-ro", str(path))],
         *_links(),
         *["--proc", "/proc", "--dev", "/dev", "--size", str(disk), "--tmpfs", FOLDER],
+        # Mapped to be shared, it is memory that no process needs to have in its address space.
+        *["--ro-bind", "/dev/null", "/dev/zero"],
         # Both are file systems in memory, of no limited size.
         *["--remount-ro", "/dev", "--remount-ro", "/"],
         *["--chdir", FOLDER, "--clearenv"],

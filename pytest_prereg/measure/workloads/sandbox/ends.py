@@ -22,6 +22,8 @@ NEAR = 0.8
 
 _STATUS = re.compile(rb"(\d{1,5}) (\d{1,9})")
 _TAIL = 500
+_COUNTED = 0.5
+"""Share of the limit from which on it was the limit: the kernel counts ticks first, and time afterwards."""
 _TOLD = {b"E": End.EXCEPTION, b"M": End.MEMORY, b"N": End.REFUSED, b"L": End.OUTPUT, b"D": End.OUTPUT}
 _KILLED = b"SIGKILL"
 
@@ -68,7 +70,7 @@ def ended(seen: Seen, *, is_call: bool, limits: Limits) -> tuple[End, bytes]:
 
 
 def _killed(number: int, cpu: float, limits: Limits) -> tuple[End, bytes]:
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= limits.cpu_seconds):
+    if number in {signal.SIGXCPU, signal.SIGKILL} and cpu >= _COUNTED * limits.cpu_seconds:
         return End.CPU, f"{cpu:.1f} s of processor time, where {limits.cpu:g} s are the most".encode()
     try:
         return End.SIGNAL, signal.Signals(number).name.encode()

@@ -62,7 +62,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         )
     interpreter = bubblewrap.this_interpreter()
     _show([*_needed(setup, interpreter), Path(bwrap)], users)
-    filtered, missing = _filter(networked=True)
+    filtered, missing = _filter()
     if not bubblewrap.can_disable_namespaces(bwrap) and filtered is None:
         missing.append("programs can make namespaces of their own: this bubblewrap has no --disable-userns")
     counted = bool(users) or _kernel() >= _COUNTS_BY_NAMESPACE
@@ -100,7 +100,7 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
     """
     interpreter = bubblewrap.this_interpreter()
     _show(_needed(setup, interpreter), users)
-    filtered, missing = _filter(networked=False)
+    filtered, missing = _filter()
     count = setup.limits.processes
     if not users:
         count = _running(os.getuid()) + count * (setup.workers + setup.warm)
@@ -163,9 +163,9 @@ def _show(paths: list[Path], users: list[int]) -> None:
         ) from None
 
 
-def _filter(*, networked: bool) -> tuple[int | None, list[str]]:
+def _filter() -> tuple[int | None, list[str]]:
     try:
-        return seccomp.filter_for(networked=networked), []
+        return seccomp.make_filter(), []
     except OSError as error:
         return None, [f"no filter of system calls: {error}"]
 

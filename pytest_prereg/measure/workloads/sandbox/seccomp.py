@@ -21,7 +21,9 @@ _REFUSED = {
         mount_setattr unshare setns open_by_handle_at name_to_handle_at quotactl quotactl_fd swapon swapoff
         acct""",
     "memory outside of the address space, which is what is limited": """
-        shmget msgget semget memfd_create memfd_secret""",
+        shmget msgget semget memfd_create memfd_secret io_setup
+        setxattr lsetxattr fsetxattr setxattrat
+        landlock_create_ruleset landlock_add_rule landlock_restrict_self""",
     "the larger and the newer doors of the kernel": """
         keyctl add_key request_key bpf perf_event_open userfaultfd io_uring_setup io_uring_enter
         io_uring_register kexec_load kexec_file_load init_module finit_module delete_module fanotify_init
@@ -37,7 +39,13 @@ _REFUSED = {
 _NEW_NAMESPACES = 0x7E020080
 """CLONE_NEW* of all kinds."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_NE, _EQ, _GREATER, _MASKED_EQ = 1, 4, 6, 7
+_NEWER = {"setxattrat": 463}
+"""Numbers, the same on all architectures, of calls that older releases of libseccomp don't know."""
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+_F_SETPIPE_SZ = 1031
+_SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF, and how root sets them."""
+_NE, _MASKED_EQ = 1, 7
 """How libseccomp compares an argument."""
 _NO_SUCH_CALL = -1
 
@@ -51,12 +59,8 @@ class _Comparison(ctypes.Structure):
     )
 
 
-def filter_for(*, networked: bool) -> int:
+def make_filter() -> int:
     """Return a descriptor of the filter, as ``bwrap --seccomp`` takes it.
-
-    Args:
-        networked: Whether there is a network namespace, in which internet sockets lead nowhere; without one
-            only sockets of the file system can be made.
 
     Raises:
         OSError: libseccomp isn't installed, or refused.
@@ -67,13 +71,13 @@ def filter_for(*, networked: bool) -> int:
     if not context:
         raise OSError("seccomp_init of libseccomp.so.2 failed")
     try:
-        _add_rules(library, context, networked=networked)
+        _add_rules(library, context)
         return _exported(library, context)
     finally:
         library.seccomp_release(context)
 
 
-def _add_rules(library: ctypes.CDLL, context: ctypes.c_void_p, *, networked: bool) -> None:
+def _add_rules(library: ctypes.CDLL, context: ctypes.c_void_p) -> None:
     for name in " ".join(_REFUSED.values()).split():
         _refuse(library, context, name, errno.EPERM)
     # The C library falls back to clone, whose flags can be read.
@@ -83,12 +87,27 @@ def _add_rules(library: ctypes.CDLL, context: ctypes.c_void_p, *, networked: boo
             _refuse(library, context, "clone", errno.EPERM, _Comparison(0, _MASKED_EQ, flag, flag))
     _refuse(library, context, "personality", errno.EPERM, _Comparison(0, _NE, 0, 0))
     for request in (_TIOCSTI, _TIOCLINUX):
-        _refuse(library, context, "ioctl", errno.EPERM, _Comparison(1, _MASKED_EQ, 0xFFFFFFFF, request))
-    allowed = [socket.AF_UNIX, *([socket.AF_INET, socket.AF_INET6] if networked else [])]
-    last = int(max(allowed))
-    for domain in set(range(last)) - {int(each) for each in allowed}:
-        _refuse(library, context, "socket", errno.EAFNOSUPPORT, _Comparison(0, _EQ, domain, 0))
-    _refuse(library, context, "socket", errno.EAFNOSUPPORT, _Comparison(0, _GREATER, last, 0))
+        _refuse(library, context, "ioctl", errno.EPERM, _is(1, request))
+    # Of the same user the kernel lets a process limit others, the driver among them, to nothing.
+    _refuse(library, context, "prlimit64", errno.EPERM, _Comparison(0, _NE, 0, 0))
+    _add_rules_on_memory(library, context)
+
+
+def _add_rules_on_memory(library: ctypes.CDLL, context: ctypes.c_void_p) -> None:
+    """Refuse what holds memory that is in no process's address space, and so within no limit."""
+    # All that was ever touched is kept until the last page of it is unmapped.
+    shared = _Comparison(3, _MASKED_EQ, _MAP_SHARED | _MAP_ANONYMOUS, _MAP_SHARED | _MAP_ANONYMOUS)
+    _refuse(library, context, "mmap", errno.EPERM, shared)
+    # What waits in pipes and sockets, megabytes in each of the internet's, even if they lead nowhere.
+    _refuse(library, context, "socket", errno.EAFNOSUPPORT, _Comparison(0, _NE, int(socket.AF_UNIX), 0))
+    _refuse(library, context, "fcntl", errno.EPERM, _is(1, _F_SETPIPE_SZ))
+    for option in _BUFFER_SIZES:
+        _refuse(library, context, "setsockopt", errno.EPERM, _is(1, _SOL_SOCKET), _is(2, option))
+
+
+def _is(argument: int, value: int) -> _Comparison:
+    """Compare an argument of 32 bits: what is in the others the kernel does not look at."""
+    return _Comparison(argument, _MASKED_EQ, 0xFFFFFFFF, value)
 
 
 def _refuse(
@@ -96,7 +115,7 @@ def _refuse(
 ) -> None:
     """Let a system call fail when all comparisons hold; one that this architecture lacks is skipped."""
     call = library.seccomp_syscall_resolve_name(name.encode())
-    if call == _NO_SUCH_CALL:
+    if call == _NO_SUCH_CALL and (call := _NEWER.get(name, _NO_SUCH_CALL)) == _NO_SUCH_CALL:
         return
     comparisons = (_Comparison * len(when))(*when)
     failed = library.seccomp_rule_add_array(

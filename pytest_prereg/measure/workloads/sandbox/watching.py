@@ -50,16 +50,16 @@ def _threads(pid: int) -> int:
 
 
 def memory(pid: int) -> int:
-    """Return the bytes of resident memory of a process that no file backs; 0 if it is gone.
+    """Return the bytes of memory of a process that no file backs, swapped or not; 0 if it is gone.
 
     Memory that processes share counts for each of them.
     """
-    return _kilobytes(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
+    return _kilobytes(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:", b"VmSwap:"))
 
 
 def shares_of_memory(pid: int) -> int:
     """Return the same with what is shared counted in shares, which takes the kernel longer."""
-    return _kilobytes(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))
+    return _kilobytes(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
 
 
 def _kilobytes(path: str, keys: tuple[bytes, ...]) -> int:
