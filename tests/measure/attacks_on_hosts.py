@@ -334,6 +334,8 @@ def solve(x):
         ("open_by_handle_at", 304, (-100, room, 0)),
         ("personality", 135, (0x0040000,)),
         ("clone3", 435, (room, 64)),
+        ("landlock_create_ruleset", 444, (0, 0, 1)),
+        ("io_setup", 206, (8, room)),
         ("syslog", 103, (3, room, 4096)),
     ):
         try:
