@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -18,11 +19,14 @@ from sandboxes import SMALL, calling, completion, graded, needs_namespaces, scri
 
 from pytest_prereg.measure.executors import processes
 from pytest_prereg.measure.workloads.sandbox import ends
+from pytest_prereg.measure.workloads.sandbox.boxes import Box, Recipe
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 from pytest_prereg.measure.workloads.sandbox.messages import End
 from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
+from pytest_prereg.measure.workloads.sandbox.reactor import Reactor
+from pytest_prereg.measure.workloads.sandbox.weaker import WeakBox
 
 HANGS = "def f():\n    while True: pass"
 SLEEPS = "import time\ndef f(): time.sleep(60)"
@@ -536,3 +540,25 @@ def test_whatever_a_driver_that_was_taken_over_says_is_a_status_or_nothing(line)
         seen = ends.Seen(*status, output=b"", errors=b"", answer=b"A5")
         end, text = ends.ended(seen, is_call=True, limits=SMALL)
         assert (end, text) == (End.ANSWER, b"5") if status[0] == 0 else end is not End.ANSWER
+
+
+@pytest.mark.parametrize("kind", [Box, WeakBox])
+def test_nothing_is_left_of_a_sandbox_that_could_not_be_started(monkeypatch, tmp_path, kind):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = os.memfd_create("code", os.MFD_CLOEXEC)
+    recipe = Recipe(
+        command=["/no/such/program"],
+        environment={},
+        code=code,
+        filter=None,
+        setting={},
+        limits=SMALL,
+        contained=kind is Box,
+    )
+    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
+    with pytest.raises(FileNotFoundError):
+        kind(recipe, None, Reactor(), None)
+    gc.collect()  # of the reactor
+    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
+    assert list(tmp_path.iterdir()) == []
+    os.close(code)

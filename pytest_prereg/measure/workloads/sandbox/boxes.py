@@ -81,13 +81,22 @@ class Box:
 
     def _start(self) -> None:
         self._control, inside = socket.socketpair()
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in self._kept]
-        self._sources = [source for source, _ in pipes]
+        self._sources: list[int] = []
+        sinks: list[int] = []
         try:
-            self.pid = self._spawn(inside.fileno(), [sink for _, sink in pipes])
+            for _ in self._kept:
+                source, sink = os.pipe2(os.O_CLOEXEC)
+                self._sources.append(source)
+                sinks.append(sink)
+            self.pid = self._spawn(inside.fileno(), sinks)
+        except OSError:
+            self._control.close()
+            for source in self._sources:
+                os.close(source)
+            raise
         finally:
             inside.close()
-            for _, sink in pipes:
+            for sink in sinks:
                 os.close(sink)
         self._control.settimeout(0)
         self._outer = os.pidfd_open(self.pid)

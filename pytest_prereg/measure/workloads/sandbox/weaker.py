@@ -40,7 +40,11 @@ class WeakBox(Box):
         self._folder = Path(tempfile.mkdtemp(prefix="prereg-sandbox-", dir=_place(user)))
         if user is not None:
             os.chown(self._folder, user, user)
-        super().__init__(recipe, user, reactor, owner)
+        try:
+            super().__init__(recipe, user, reactor, owner)
+        except BaseException:
+            scratch.remove_tree(self._folder)
+            raise
         self.drivers.add(self.pid)
         self._handle = os.pidfd_open(self.pid)
 
