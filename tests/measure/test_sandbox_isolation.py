@@ -336,6 +336,22 @@ def test_limits_can_not_be_raised_again(sandbox):
     answer(sandbox, program, [])
 
 
+def test_the_init_has_no_limit_on_time_that_reaping_for_a_program_could_use_up():
+    with Sandbox(limits=Limits(deadline=60.0, cpu=1.0)) as opened:
+        opened.submit(calling("import time\ndef f(): time.sleep(60)"))
+        sandboxes.wait_for(lambda: len(sandboxes.inits_of(opened)) == 1)
+        (init,) = sandboxes.inits_of(opened)
+        sandboxes.wait_for(lambda: len(sandboxes.processes.descendants(init)) == 1)
+        (test,) = sandboxes.processes.descendants(init)
+        times = [
+            line.split()[3:5]
+            for pid in (init, test)
+            for line in Path(f"/proc/{pid}/limits").read_text("ascii").splitlines()
+            if line.startswith("Max cpu time")
+        ]
+    assert times == [["unlimited", "unlimited"], ["1", "2"]]
+
+
 def test_nothing_inside_can_kill_or_stop_the_init(sandbox):
     program = """
         import os, signal

@@ -90,8 +90,15 @@ def _confine(setting: "dict[str, Any]") -> None:
         _confine_here(setting["folder"], setting["filter"])
     _volunteer()
     for number, most in setting["limits"]:
-        resource.setrlimit(number, most)
+        if number != resource.RLIMIT_CPU:  # a program can have this process reap as much as it likes
+            resource.setrlimit(number, most)
     _hide()
+
+
+def _limit_time(setting: "dict[str, Any]") -> None:
+    import resource  # noqa: PLC0415  # loaded before
+
+    resource.setrlimit(resource.RLIMIT_CPU, dict(setting["limits"])[resource.RLIMIT_CPU])
 
 
 def _confine_here(folder: str, filter_: bytes) -> None:
@@ -163,6 +170,7 @@ def _run(program: str, test: "tuple[Any, ...]", setting: "dict[str, Any]") -> "N
     ended = 1
     _tester[:] = [posix.getpid()]
     try:
+        _limit_time(setting)
         posix.setsid()
         posix.close(CONTROL)
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
