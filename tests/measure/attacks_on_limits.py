@@ -47,7 +47,7 @@ def solve(x):
             if not told:
                 told = True
                 reached(len([name for name in os.listdir("/proc") if name.isdigit()]))
-            time.sleep(0.001)
+            time.sleep(0.02)
 """,
         tests=SQUARES,
         ends=Outcome.TIMEOUT,
