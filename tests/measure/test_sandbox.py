@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandboxes import SMALL, calling, completion, graded, needs_namespaces, script
 
+import pytest_prereg
 from pytest_prereg.measure.executors import processes
 from pytest_prereg.measure.workloads.sandbox import ends
 from pytest_prereg.measure.workloads.sandbox.boxes import Box, Recipe
@@ -51,7 +53,7 @@ ENDS = {
         Outcome.FAIL,
         "ended with status 0 and no answer",
     ),
-    "no_data": ("def f(): return {1, 2}", Outcome.FAIL, "a value of type set"),
+    "no_data": ("def f(): return {1, 2}", Outcome.FAIL, "answered a value of type set"),
     "no_number": ("def f(): return [1.0, float('nan')]", Outcome.FAIL, "the number nan"),
     "odd_key": ("def f(): return {1: 2}", Outcome.FAIL, "a key of type int"),
     "cycle": ("def f():\n    x = []\n    x.append(x)\n    return x", Outcome.FAIL, "or a cycle"),
@@ -117,7 +119,7 @@ def test_processor_time_that_is_used_up_is_a_timeout_even_if_the_signal_is_ignor
         results = opened.grade([calling(HANGS), calling(ignoring)])
     for result in results:
         assert result.outcome is Outcome.TIMEOUT
-        assert "s of processor time, where 0.5 s are the most" in result.tests[0].evidence
+        assert "s of processor time, where 1 s are the most" in result.tests[0].evidence
 
 
 def test_tests_after_a_crash_go_on_in_a_fresh_process(sandbox):
@@ -562,3 +564,33 @@ def test_nothing_is_left_of_a_sandbox_that_could_not_be_started(monkeypatch, tmp
     assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
     assert list(tmp_path.iterdir()) == []
     os.close(code)
+
+
+@needs_namespaces
+def test_a_sandbox_that_was_left_says_so_and_can_be_entered_again() -> None:
+    sandbox = Sandbox(limits=SMALL)
+    with sandbox:
+        pass
+    [late] = sandbox.grade([calling("def f(): return True")])
+    assert late.outcome is Outcome.INFRASTRUCTURE
+    assert "was left before" in late.evidence
+    with sandbox:
+        assert sandbox.grade([calling("def f(): return True")])[0].outcome is Outcome.PASS
+
+
+def test_the_supervisor_is_of_the_copy_that_the_client_is_of(tmp_path: Path) -> None:
+    package = Path(pytest_prereg.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    supervisor = tmp_path / package.name / "measure/workloads/sandbox/supervisor.py"
+    supervisor.write_text("def main(_): raise SystemExit('I am the copy')")
+    code = "from pytest_prereg.measure.workloads.sandbox.client import Sandbox\nSandbox().__enter__()"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "I am the copy" in done.stderr

@@ -38,7 +38,8 @@ MOST = 200
 """Workers, and sandboxes kept warm: each is a handful of processes."""
 
 _BOOTSTRAP = (
-    "import sys; sys.path.append({root!r}); "
+    "import sys; at = [path[-9:] for path in [*sys.path, '-packages']].index('-packages'); "
+    "sys.path.insert(at, {root!r}); "
     "from pytest_prereg.measure.workloads.sandbox.supervisor import main; main({descriptor})"
 )
 _INHERITED = ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
@@ -105,13 +106,14 @@ class Sandbox:
         )
         self._limits, self._workers, self._warm = limits, workers, warm
         self._packages = tuple(Path(os.path.realpath(path)) for path in packages)
-        self.isolation, self.missing = isolation, ()
+        self._wanted, self.isolation, self.missing = isolation, isolation, ()
         self._lock = threading.Lock()
         self._numbers = 0
         self._pending: dict[int, tuple[Completion, float, Future[Graded]]] = {}
         self._creations: list[tuple[float, float]] = []
         self._lost: str | None = "the sandbox was not entered"
         self._entered_by = 0
+        self._left = False
 
     def __enter__(self) -> Self:
         self._socket, other = socket.socketpair()
@@ -122,7 +124,7 @@ class Sandbox:
         except BaseException:
             self._close()
             raise
-        self._entered_by, self._lost = os.getpid(), None
+        self._entered_by, self._lost, self._left = os.getpid(), None, False
         self._opened: Future[Opened] = Future()
         self._reader = threading.Thread(target=self._read, name="sandbox", daemon=True)
         self._reader.start()
@@ -131,7 +133,7 @@ class Sandbox:
                 limits=self._limits,
                 workers=self._workers,
                 warm=self._warm,
-                isolation=self.isolation,
+                isolation=self._wanted,
                 packages=self._packages,
                 client=os.getpid(),
             )
@@ -147,7 +149,8 @@ class Sandbox:
         return self
 
     def _started(self, descriptor: int) -> subprocess.Popen[bytes]:
-        # -P: else the folder it starts in would come before the standard library.
+        # -P: else the folder it starts in would come before the standard library. Ours comes behind that, but
+        # before what is installed: another copy of this package may be among it.
         root = str(Path(pytest_prereg.__file__).parents[1])
         return subprocess.Popen(
             [sys.executable, "-P", "-c", _BOOTSTRAP.format(root=root, descriptor=descriptor)],
@@ -165,6 +168,7 @@ class Sandbox:
         if os.getpid() != self._entered_by:
             self._close()
             return
+        self._left = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         try:
@@ -253,6 +257,8 @@ class Sandbox:
         status = self._process.wait()
         told = os.pread(self._log, _MOST_TOLD, max(0, os.fstat(self._log).st_size - _MOST_TOLD))
         why = f"the supervisor of the sandboxes ended (status {status}) {grading.printable(told, _MOST_TOLD)}"
+        if self._left:
+            why = "the block of this Sandbox was left before it was graded: grade inside of it"
         with self._lock:
             self._lost = why.strip()
             pending = [*self._pending.values()]

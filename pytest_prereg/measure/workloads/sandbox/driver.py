@@ -290,7 +290,7 @@ def _encode(value: "Any", parts: "list[str]", left: "list[int]", depth: int) -> 
     elif isinstance(value, dict):
         _encode_pairs(value, parts, left, depth)
     else:
-        raise _Refused(f"a value of type {type(value).__name__}")
+        raise _Refused(f"answered a value of type {type(value).__name__}, which is not of JSON")
 
 
 def _append(text: str, parts: "list[str]", left: "list[int]") -> None:

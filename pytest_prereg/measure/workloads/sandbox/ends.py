@@ -71,7 +71,7 @@ def ended(seen: Seen, *, is_call: bool, limits: Limits) -> tuple[End, bytes]:
 
 def _killed(number: int, cpu: float, limits: Limits) -> tuple[End, bytes]:
     if number in {signal.SIGXCPU, signal.SIGKILL} and cpu >= _COUNTED * limits.cpu_seconds:
-        return End.CPU, f"{cpu:.1f} s of processor time, where {limits.cpu:g} s are the most".encode()
+        return End.CPU, f"{cpu:.1f} s of processor time, where {limits.cpu_seconds} s are the most".encode()
     try:
         return End.SIGNAL, signal.Signals(number).name.encode()
     except ValueError:
