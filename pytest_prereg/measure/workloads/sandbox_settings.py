@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.measure.workloads.language.settings import (
     count_problem,
-    number_problem,
     refuse,
     word_problem,
 )
+from pytest_prereg.measure.workloads.sandbox.client import MOST
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 from pytest_prereg.measure.workloads.sandbox_files import CompletionFile, read_completions
 from pytest_prereg.measure.workloads.sandbox_problems import Kind, completions_of, kinds_of
@@ -37,7 +37,7 @@ _LEAST = {
     "warm": 0,
     "attempts": 1,
 }
-_MOST = {"workers": 1024, "warm": 1024, "attempts": 100}
+_MOST = {"workers": MOST, "warm": MOST, "attempts": 100}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,6 @@ class SandboxSetting:
                 *(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()),
                 *(self._excess_problem(name, most) for name, most in _MOST.items()),
                 word_problem("isolation", self.isolation, ISOLATIONS),
-                number_problem("deadline", self.deadline, positive=True),
                 self._limits_problem(),
                 *self._package_problems(),
                 None if isinstance(self.file, str) else f"file = {self.file!r}: give a path, or nothing",

@@ -25,6 +25,9 @@ _LEAST = {
 }
 """An interpreter needs some of each to start."""
 
+_OF = {"processes": "", "open_files": "", "files": ""}
+"""What a number counts, if not bytes."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of one completion, all of its tests and processes together unless said otherwise.
@@ -61,7 +64,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             if not (is_number(value := getattr(self, name)) and 0 < value <= _LONGEST)
         ]
         problems += [
-            f"{name} = {value!r}: give a whole number from {least} on"
+            f"{name} = {value!r}: give a whole number{_OF.get(name, ' of bytes')} from {least} on"
             for name, least in _LEAST.items()
             if not (type(value := getattr(self, name)) is int and least <= value < 2**48)
         ]
