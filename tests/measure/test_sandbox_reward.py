@@ -158,7 +158,7 @@ def test_programs_may_import_from_a_package_that_is_given(tmp_path, monkeypatch)
         ({"isolation": "auto"}, 'isolation = "auto": give "namespaces" or "processes"'),
         ({"deadline": 0}, "deadline = 0: give seconds above 0"),
         ({"cpu": float("nan")}, "cpu = nan: give seconds above 0"),
-        ({"memory": 1}, "memory = 1: give a whole number from 33554432 on"),
+        ({"memory": 1}, "memory = 1: give a whole number of bytes from 33554432 on"),
         ({"wrong": 30, "hung": 3}, "hung = 3 . wrong = 30 are more than completions = 32: give fewer"),
         ({"file": "f", "wrong": 1}, 'wrong = 1 with file = "f", which has its own: give 0'),
         ({"file": "f", "tests": 1}, 'tests = 1 with file = "f"'),
