@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import resource
 import select
@@ -76,7 +77,8 @@ def test_as_many_programs_as_workers_run_at_the_same_time():
 def test_no_more_programs_than_workers_run_at_the_same_time(warm):
     with RewardPool(2, warm=warm) as pool:
         ends = seconds(run(pool, [0.05] * 5))
-    assert [sum(end >= 0.05 * rounds for end in ends) for rounds in (1, 2, 3)] == [5, 3, 1]
+    later = [sum(end >= 0.05 * rounds for end in ends) for rounds in (1, 2, 3)]
+    assert all(map(operator.ge, later, [5, 3, 1]))
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
@@ -266,12 +268,17 @@ def test_programs_in_flight_end_with_the_pool():
 
 def test_an_interrupt_leaves_nothing_running():
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
-        with pytest.raises(KeyboardInterrupt), RewardPool(3) as pool:
-            run(pool, [FOREVER] * 3, deadline=60)
+        with RewardPool(3) as pool, pytest.raises(KeyboardInterrupt):
+            run_until_alarm(pool)
     finally:
         signal.signal(signal.SIGALRM, previous)
+
+
+def run_until_alarm(pool):
+    """The alarm is set no sooner: in the hooks around a fork its exception would be lost."""
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    run(pool, [FOREVER] * 3, deadline=60)
 
 
 def test_a_pool_that_cannot_be_filled_leaves_nothing_running():
