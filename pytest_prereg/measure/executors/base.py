@@ -23,6 +23,26 @@ class Service(msgspec.Struct, kw_only=True, frozen=True):
     """How long it may take until it is ready."""
 
 
+class Command(msgspec.Struct, kw_only=True, frozen=True):
+    """What is run in place of a function, once per repeat."""
+
+    arguments: list[str]
+    """As written: parameters, ``{out}`` and ``{port}`` are yet to be filled in."""
+    file: str | None = None
+    """Result file, as written; ``-`` is the standard output; ``None`` if nothing is read."""
+    form: str = ""
+    """Format of the file."""
+    select: str | None = None
+    fields: dict[str, tuple[str, str]] = {}
+    """By metric that is read from the file, the name of the reading and the declared unit."""
+    status_is_data: bool = False
+    """Whether a status other than 0 is a value, and no failure."""
+    folder: str | None = None
+    """Where it is run; ``None`` is the study's folder."""
+    env: dict[str, str] = {}
+    """Variables that it sees beside the arm's: of the version that it is run in."""
+
+
 class Job(msgspec.Struct, kw_only=True, frozen=True):
     """One repeat to be run."""
 
@@ -40,6 +60,8 @@ class Job(msgspec.Struct, kw_only=True, frozen=True):
     checkpoint: str | None = None
     """Folder that outlives a lost attempt."""
     service: Service | None = None
+    command: Command | None = None
+    """What is run in place of the experiment's function."""
     cache: Literal["shared", "fresh"] = "shared"
     """Whether compilers find what earlier repeats have compiled."""
     exclusive: bool = True
