@@ -22,7 +22,7 @@ class FoundRepeat(msgspec.Struct, kw_only=True, frozen=True):
     readings: dict[str, Value]
     """By the tool's own name; a list holds samples within the repeat. Finite numbers only."""
     units: dict[str, str] = {}
-    """Of readings whose unit the format fixes; of all others the metric's declared unit is taken for granted."""
+    """Of readings whose unit the format fixes; for all others the declared unit is taken for granted."""
     unreadable: dict[str, str] = {}
     """Why a reading that the file names is no number: ``"inf"``, ``null``, only a summary kept."""
     diagnostics: dict[str, Any] = {}
