@@ -24,6 +24,7 @@ from pytest_prereg.measure.workloads.sandbox.messages import (
     encode,
 )
 from pytest_prereg.measure.workloads.sandbox.pool import Pool
+from pytest_prereg.measure.workloads.sandbox.priority import come_first
 from pytest_prereg.measure.workloads.sandbox.reactor import Outgoing, Reactor
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def main(descriptor: int) -> None:
         with suppress(PermissionError):  # as in a user namespace
             os.setgroups([])
     _open_as_many_as_allowed()
-    _come_first()
+    come_first()
     become_subreaper()
     Supervisor(client).run()
 
@@ -140,9 +141,3 @@ def _open_as_many_as_allowed() -> None:
     """Hundreds of sandboxes take more descriptors than processes usually start with."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _come_first() -> None:
-    """Be scheduled before all programs, if that is allowed: with many of them, deadlines would slip else."""
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
