@@ -144,7 +144,7 @@ class Campaign:
     def due(self, prediction: Prediction, name: str) -> Due | None:
         """The series of an experiment that a prediction waits for; ``None`` if none is, or may be run."""
         experiment = self.state.study.experiments[name]
-        if experiment.kind != "fixture" or self.state.is_withdrawn(prediction.id):
+        if experiment.kind == "import" or self.state.is_withdrawn(prediction.id):
             return None
         complete = candidates(self.state, prediction, name)
         bound = any(self.state.binds(one, prediction) for one in complete)
