@@ -28,6 +28,8 @@ class FoundRepeat(msgspec.Struct, kw_only=True, frozen=True):
     diagnostics: dict[str, Any] = {}
     """What else a reader should see: seed, version, commit."""
     machine: str | None = None
+    failed: str | None = None
+    """Why it came to nothing, if it did: it is kept as a task that failed, and never dropped."""
 
 
 class FoundBenchmark(msgspec.Struct, kw_only=True, frozen=True):
