@@ -104,3 +104,8 @@ def test_a_path_that_can_not_be_read_is_named(name):
     (said,) = refusal(name)
     assert "can't be read" in said
     assert said.isprintable()
+
+
+def test_a_folder_is_told_from_a_file_that_is_not_there(tmp_path):
+    assert "it is no file" in refusal(str(tmp_path))[0]
+    assert "there is no such file" in refusal(str(tmp_path / "absent"))[0]

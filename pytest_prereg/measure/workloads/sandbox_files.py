@@ -85,7 +85,7 @@ def read_completions(path: str) -> CompletionFile:
 def _read(path: str) -> bytes:
     try:
         if not Path(path).is_file():
-            raise FileNotFoundError(0, "there is no such file")
+            raise FileNotFoundError(0, "it is no file" if Path(path).exists() else "there is no such file")
         size = Path(path).stat().st_size
         text = Path(path).read_bytes() if size <= _LARGEST else b""
     except (OSError, ValueError) as error:
