@@ -30,13 +30,20 @@ class FoundRepeat(msgspec.Struct, kw_only=True, frozen=True):
     machine: str | None = None
     failed: str | None = None
     """Why it came to nothing, if it did: it is kept as a task that failed, and never dropped."""
+    failed_by: str | None = None
+    """The reading that tells it, if there is one: where a metric reads it, it is data and no failure."""
 
 
 class FoundBenchmark(msgspec.Struct, kw_only=True, frozen=True):
     """What ``select`` picks: one benchmark, command or workload."""
 
     name: str
+    aliases: tuple[str, ...] = ()
+    """Shorter names, which several of a file may share."""
     repeats: tuple[FoundRepeat, ...]
+    summaries: dict[str, float] = {}
+    """What the file says of all repeats together, and of none of them: taken only where it is one repeat."""
+    summary_units: dict[str, str] = {}
     refusal: str | None = None
     """Why the repeats are not independent by themselves, in one sentence; ``None`` if they are."""
     declared_by: tuple[str, ...] = ()
