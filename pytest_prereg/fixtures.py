@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.withdrawn import tombstones
 from pytest_prereg.errors import Problem, UsageError
+from pytest_prereg.measure.commands import command_of
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
 from pytest_prereg.measure.executors.services import service_of
@@ -116,6 +117,7 @@ class Runner:
             env=arm_environment(self.experiment, setting),
             timeout=setting.timeout,
             service=service_of(self.experiment),
+            command=command_of(self.experiment),
             cache=self.experiment.table.cache,
             exclusive=self.experiment.table.exclusive,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.evidence.naming import repeat_id, warmup_id
 from pytest_prereg.measure.checkpoints import checkpoint_folder
+from pytest_prereg.measure.commands import command_of
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import arm_environment
 from pytest_prereg.measure.executors.services import service_of
@@ -59,6 +60,7 @@ def job_for(study: Study, experiment: Experiment, header: Header, slot: Slot) ->
         timeout=arm.timeout,
         checkpoint=str(checkpoint_folder(study.path, header.seed, repeat)) if counts else None,
         service=service_of(experiment),
+        command=command_of(experiment),
         cache=experiment.table.cache,
         exclusive=experiment.table.exclusive,
     )

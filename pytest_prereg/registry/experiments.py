@@ -8,6 +8,7 @@ import msgspec
 
 from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
+from pytest_prereg.registry.commands import BUILT_IN
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
 from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration
@@ -85,7 +86,7 @@ def _metrics(
     """Metrics of the experiment's module, and over them the table's; empty where they can't be known."""
     if table.fixture is not None and known is None:
         return {}
-    metrics = dict(known.metrics) if known else {}
+    metrics = dict(known.metrics if known else {} if table.command is None else BUILT_IN)
     for name, value in (table.metrics or {}).items():
         here = (*keys, "metrics", name)
         if wrong := wrong_metric_name(name):
@@ -93,12 +94,16 @@ def _metrics(
         written = metric(name, value if isinstance(value, MetricTable) else MetricTable(unit=value))
         if name in metrics and metrics[name].unit != written.unit:
             where = f"in {quoted(metrics[name].unit)}, not {quoted(written.unit)}"
-            complaints.add(here, "PR005", f"{label(keys)}: its module declares metric {quoted(name)} {where}")
+            whose = "its module declares" if known else "every command has"
+            complaints.add(here, "PR005", f"{label(keys)}: {whose} metric {quoted(name)} {where}")
         metrics[name] = _merged(metrics.get(name), written)
     for name, each in metrics.items():
         _check_metric(keys, name, each, file, complaints)
     if not metrics and not complaints.told(*keys, "metrics"):
-        _refuse_no_metrics(keys, table, complaints)
+        message = (
+            f'{label(keys)} has no "fixture" or "command"; if it is fed by import, declare its "metrics"'
+        )
+        complaints.add((*keys, "metrics"), "PR004", message)
     return metrics
 
 
@@ -153,16 +158,6 @@ def _check_instrument(
         near = nearest(instrument, [*own, *SELF_BOUND, *INSTRUMENTS])
         hint = suggestion(instrument, [near] if near else own, "known")
         complaints.add(here, "PR007", f"{whose} names unknown instrument {quoted(instrument)}{hint}")
-
-
-def _refuse_no_metrics(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
-    if table.command is None:
-        message = (
-            f'{label(keys)} has no "fixture" or "command"; if it is fed by import, declare its "metrics"'
-        )
-    else:
-        message = f'{label(keys)} runs a command, so it must declare its "metrics"'
-    complaints.add((*keys, "metrics"), "PR004", message)
 
 
 def _check_table(

@@ -127,6 +127,22 @@ _KINDS = (
         trusted="the kernel's own account, of every page",
     ),
     InstrumentKind(
+        name="cpu-time",
+        unit="s",
+        reads="the CPU time of a command and of all that it waited for, by the kernel's account (wait4)",
+        bias="what a command leaves running is not in it; some kernels tell user from system time by ticks "
+        "of 1/100 s to 1/250 s, and then either is rough for a command that is short",
+        trusted="the kernel's own account, of every process",
+    ),
+    InstrumentKind(
+        name="peak-memory",
+        unit="byte",
+        reads="the largest resident set of any one process of a command that was waited for (ru_maxrss)",
+        bias="high: what the process held that started it is the least that it reads; low: the sum of "
+        "several processes is not seen, nor what a command leaves running",
+        trusted="the kernel's own account, of every page",
+    ),
+    InstrumentKind(
         name="host-load",
         unit="1",
         reads="the share of the machine's CPU time over the window that was not this repeat's",

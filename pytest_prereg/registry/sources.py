@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry.builtins import built_ins, workload_versions
 from pytest_prereg.registry.canonical import canonical_json
+from pytest_prereg.registry.commands import commanded
 from pytest_prereg.registry.declarations import Declared, Module, metric, read_declarations
 from pytest_prereg.registry.imports import Imported, Scope, repository_root, resolve
 from pytest_prereg.registry.module_graph import edges, module_graph
@@ -153,7 +154,7 @@ def _code(study: Study, experiment: Experiment, subject: frozenset[Path]) -> Any
     """What counts of the code that is run, as plain data."""
     source = experiment.source
     if source is None:
-        return {"command": experiment.table.command}
+        return commanded(experiment.table)
     modules = list(_modules_run(study, experiment, source, subject).values())
     if source.path is not None:
         return modules

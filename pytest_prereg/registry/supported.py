@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.tables import ExperimentTable, Table
 
 EXPERIMENTS = (
-    "command",
-    "read",
     "build",
     "resources",
     "max-parallel",

@@ -345,11 +345,11 @@ def test_an_executor_can_be_closed_twice_and_started_again(laboratory, make_job)
         executor.close()
 
 
-def test_what_is_no_function_of_the_study_is_refused(laboratory):
+def test_what_is_fed_by_import_has_nothing_to_run(laboratory):
     from msgspec.structs import replace
 
     from pytest_prereg.measure.executors.local import LocalExecutor
 
     study, experiment = laboratory.study(GOOD)
-    with pytest.raises(MeasureError, match='experiment "lab" has no function to run here'):
-        LocalExecutor(study, replace(experiment, source=None, kind="command"))
+    with pytest.raises(MeasureError, match='experiment "lab" has nothing to run here'):
+        LocalExecutor(study, replace(experiment, source=None, kind="import"))

@@ -1,4 +1,4 @@
-"""The process in which an experiment's function runs once."""
+"""The process in which an experiment's function, or its command, runs once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import signal
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
 from pytest_prereg.evidence.bounding import bounded
+from pytest_prereg.measure.commands import CommandError
 from pytest_prereg.measure.executors import memory, processes, wire
 from pytest_prereg.measure.executors.exhaustion import is_out_of_memory
 from pytest_prereg.measure.executors.messages import Began, Recorded, Report
@@ -55,7 +57,7 @@ def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed:
         repeat = _repeat(job, place, pipe)
         pid = os.getpid()
         wire.write(pipe, wire.encode(Began(at=time.monotonic())))
-        ended, error = _call(function, repeat, job.params)
+        ended, error = _call(_task(function, job, place), repeat)
         at = time.monotonic()
         if os.getpid() == pid:  # else a child that the function forked, and that came back out of it
             _flush()
@@ -112,17 +114,26 @@ def _repeat(job: Job, place: Place, pipe: int) -> Repeat:
         workdir=place.workdir,
         checkpoint=Path(job.checkpoint) if job.checkpoint else None,
         service_port=place.port,
-        recorded=recorded if job.service is not None else None,
+        recorded=recorded if job.service is not None and job.command is None else None,
     )
 
 
-def _call(function: Callable[..., Any], repeat: Repeat, params: dict[str, Any]) -> tuple[Any, str | None]:
-    """Call the function; return how it ended, and the tail of the traceback if it raised."""
+def _task(function: Callable[..., Any], job: Job, place: Place) -> Callable[[Repeat], object]:
+    """Return what is to be run: the function with its parameters, or the command in its place."""
+    if job.command is None:
+        return partial(function, **job.params)
+    return partial(function, command=job.command, params=job.params, port=place.port, output=place.output)
+
+
+def _call(task: Callable[[Repeat], object], repeat: Repeat) -> tuple[Any, str | None]:
+    """Run the task; return how it ended, and the tail of the traceback if it raised."""
     reserve = mmap.mmap(-1, RESERVE)
     try:
-        function(repeat, **params)
+        task(repeat)
     except ReadingError:
         return "returned", None  # the repeat knows, and is invalid
+    except CommandError as error:
+        return error.ended, str(error)
     except SystemExit as error:
         return _exited(error)
     except BaseException as error:  # noqa: BLE001

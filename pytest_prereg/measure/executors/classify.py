@@ -103,6 +103,8 @@ def _reported(report: Report, *, starved: bool) -> Verdict:
     if report.ended != "returned":
         if starved and report.ended != "oom":
             return _task_failed("oom", STARVED, report.error or "")
+        if report.ended == "killed":
+            return Verdict(Outcome.INFRASTRUCTURE, "killed", "killed from outside (SIGKILL)")
         return Verdict(Outcome.TASK_FAILED, report.ended, report.error)
     readings = report.readings
     problems = readings.problems + readings.discarded + readings.missing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.measure import commands
 from pytest_prereg.measure.devices import DeviceLocks, claims_of, gpus_here
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.executors.base import Job, Result
     from pytest_prereg.registry.model import Arm, Experiment, Source, Study
 
+RESULTS = "pytest_prereg.evidence.importers.results"
+"""Reads what commands leave behind; only those that leave anything need it."""
+
 
 class LocalExecutor:
     """The executor ``local``, for one experiment.
@@ -37,13 +41,13 @@ class LocalExecutor:
     def __init__(
         self, study: Study, experiment: Experiment, *, environ: Mapping[str, str] | None = None
     ) -> None:
-        if experiment.source is None:
+        if experiment.source is None and experiment.kind != "command":
             raise MeasureError(
-                Problem(code="PR008", message=f'experiment "{experiment.id}" has no function to run here')
+                Problem(code="PR008", message=f'experiment "{experiment.id}" has nothing to run here')
             )
         self.experiment = experiment
         self.folder = study.folder.resolve()
-        self.setup = _setup(experiment, experiment.source, self.folder)
+        self.setup = _setup(experiment, self.folder)
         self.environ, self.scrubbed = scrub(os.environ if environ is None else environ)
         self.outputs: list[Path] = []
         """Folders with what repeats printed that failed; they outlive the executor."""
@@ -155,7 +159,10 @@ def arm_environment(experiment: Experiment, arm: Arm) -> dict[str, str]:
     return {**(experiment.table.env or {}), **arm.env}
 
 
-def _setup(experiment: Experiment, source: Source, folder: Path) -> Setup:
+def _setup(experiment: Experiment, folder: Path) -> Setup:
+    source = experiment.source
+    if source is None:
+        return _setup_for_command(experiment)
     preload = [*source.preload, *(experiment.table.preload or ())]
     return Setup(
         module=source.module,
@@ -163,6 +170,18 @@ def _setup(experiment: Experiment, source: Source, folder: Path) -> Setup:
         file=None if source.path is None else str(source.path.resolve()),
         paths=_paths(source, folder),
         preload=list(dict.fromkeys(preload)),
+        client=0,
+    )
+
+
+def _setup_for_command(experiment: Experiment) -> Setup:
+    """Nothing of the user's is imported: what is next to the study has no part in a command."""
+    return Setup(
+        module=commands.__name__,
+        function=commands.run.__name__,
+        file=None,
+        paths=[],
+        preload=[] if experiment.table.read is None else [RESULTS],
         client=0,
     )
 

@@ -50,7 +50,8 @@ class Recorded(msgspec.Struct, kw_only=True, frozen=True, tag="recorded"):
 class Report(msgspec.Struct, kw_only=True, frozen=True, tag="report"):
     """Body to supervisor: how the function ended, and what it recorded."""
 
-    ended: Literal["returned", "exception", "exit", "oom"]
+    ended: Literal["returned", "exception", "exit", "oom", "signal", "killed"]
+    """Of the last two, only a command says so: by which signal it died itself."""
     at: float
     readings: Readings
     error: str | None = None

@@ -1,0 +1,40 @@
+"""What a ``command`` must say to be run: arguments that can be filled in, and metrics that it yields."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_prereg.registry.model import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_prereg.registry.tables import ExperimentTable
+
+EXIT_CODE = "exit_code"
+OUT = "out"
+
+_BUILT_IN = (
+    Metric(name="wall", unit="s", instrument="wall-clock"),
+    Metric(name="user", unit="s", instrument="cpu-time"),
+    Metric(name="system", unit="s", instrument="cpu-time"),
+    Metric(name="max_rss", unit="byte", instrument="peak-memory"),
+    Metric(name=EXIT_CODE, unit="1", exact=True),
+)
+BUILT_IN: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _BUILT_IN})
+"""Metrics that every command has without declaring them."""
+
+
+def commanded(table: ExperimentTable) -> dict[str, Any]:
+    """What counts of a command in the digest of its source, as plain data: all that says what is run.
+
+    How long the start of a server may take is no part of it: that says when to give up, and no more.
+    """
+    said = {key: getattr(table, key) for key in ("command", "read", "build", "service")}
+    content = {key: msgspec.to_builtins(value) for key, value in said.items() if value is not None}
+    if "service" in content:
+        del content["service"]["timeout"]
+    return content
