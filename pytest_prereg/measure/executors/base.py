@@ -10,6 +10,7 @@ from pytest_prereg.evidence.model import Outcome, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 class Service(msgspec.Struct, kw_only=True, frozen=True):
@@ -21,6 +22,10 @@ class Service(msgspec.Struct, kw_only=True, frozen=True):
     """As written: an address, ``tcp``, or a text of its output; ``None`` is ``tcp``."""
     seconds: float
     """How long it may take until it is ready."""
+    folder: str | None = None
+    """Where it is run; ``None`` is the study's folder."""
+    env: dict[str, str] = {}
+    """Variables that it sees beside the arm's: of the version that it is run in."""
 
 
 class Command(msgspec.Struct, kw_only=True, frozen=True):
@@ -83,6 +88,29 @@ class Result(msgspec.Struct, kw_only=True, frozen=True):
     resumed: bool = False
     """Whether it found a checkpoint that an earlier attempt had left."""
     unreadable: dict[str, str] = {}
+
+
+TRACES = "PREREG_TRACES"
+"""Variable that names a folder of one repeat alone, for whatever its version leaves for :class:`Checkout`."""
+
+
+class Checkout(Protocol):
+    """The code versions that arms are of: each in a folder of its own, with what it was built into."""
+
+    def start(self) -> None:
+        """Check out and build; raise ``MeasureError`` (PR134, PR135), with nothing left, if that fails."""
+
+    def place_of(self, arm: str) -> tuple[str, dict[str, str]]:
+        """Return the folder that an arm is run in, and the variables to set for it."""
+
+    def problem_of(self, arm: str, workdir: Path) -> str | None:
+        """Return why a repeat that has ended is none of its version, ``None`` if it is one.
+
+        ``workdir`` is the folder that ``PREREG_TRACES`` named to all that the repeat ran.
+        """
+
+    def close(self) -> None:
+        """Leave nothing behind."""
 
 
 class Executor(Protocol):

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure import commands
 from pytest_prereg.measure.devices import DeviceLocks, claims_of, gpus_here
+from pytest_prereg.measure.executors import scratch
+from pytest_prereg.measure.executors.base import TRACES
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.messages import Setup
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pytest_prereg.evidence.gpu_readings import Gpu
-    from pytest_prereg.measure.executors.base import Job, Result
+    from pytest_prereg.measure.executors.base import Checkout, Job, Result
     from pytest_prereg.registry.model import Arm, Experiment, Source, Study
 
 RESULTS = "pytest_prereg.evidence.importers.results"
@@ -39,7 +42,12 @@ class LocalExecutor:
     name = "local"
 
     def __init__(
-        self, study: Study, experiment: Experiment, *, environ: Mapping[str, str] | None = None
+        self,
+        study: Study,
+        experiment: Experiment,
+        *,
+        environ: Mapping[str, str] | None = None,
+        checkout: Checkout | None = None,
     ) -> None:
         if experiment.source is None and experiment.kind != "command":
             raise MeasureError(
@@ -52,6 +60,8 @@ class LocalExecutor:
         self.outputs: list[Path] = []
         """Folders with what repeats printed that failed; they outlive the executor."""
         self.waiting: Callable[[], None] | None = None
+        self.checkout = checkout
+        """Where arms that are code versions run."""
         self._locks = DeviceLocks()
         self._prepared: Job | None = None
         """For which the locks are held."""
@@ -71,10 +81,13 @@ class LocalExecutor:
         """Start the servers of all arms and wait for their imports.
 
         Raises:
-            MeasureError: If the experiment can't be imported; then nothing is left running.
+            MeasureError: If the experiment can't be imported, or a version of its arms can't be had; then
+            nothing is left running.
         """
         self._gpus = gpus_here()
         try:
+            if self.checkout is not None:
+                self.checkout.start()
             servers = [self._server(arm_environment(self.experiment, arm)) for arm in self._arms()]
             for server in servers:
                 server.wait_until_ready(self.experiment.id)
@@ -108,7 +121,21 @@ class LocalExecutor:
         server = self._servers.get(frozenset(job.env.items()))
         if server is None or not server.alive:
             server = self._restarted(job.env)
-        return server.run(job, self._locks.descriptors)
+        if self.checkout is None:
+            return server.run(job, self._locks.descriptors)
+        return self._run_version(server, job, self.checkout)
+
+    def _run_version(self, server: ForkServer, job: Job, checkout: Checkout) -> Result:
+        """Run one repeat of an arm where its version is, and look whether it was of that alone."""
+        with scratch.folder(server.folder / "traces") as traces:
+            result = server.run(_placed(job, *checkout.place_of(job.arm), traces), self._locks.descriptors)
+            problem = checkout.problem_of(job.arm, traces)
+        if problem is None:
+            return result
+        if result.outcome is Outcome.OK:
+            return msgspec.structs.replace(result, outcome=Outcome.INVALID, cause=problem)
+        told = [*result.diagnostics.get("problems", ()), problem]
+        return msgspec.structs.replace(result, diagnostics={**result.diagnostics, "problems": told})
 
     def _release(self) -> None:
         self._prepared = None
@@ -124,6 +151,8 @@ class LocalExecutor:
         for server in servers:
             self._close(server, deadline)
         self._servers.clear()
+        if self.checkout is not None:
+            self.checkout.close()
 
     def _close(self, server: ForkServer, deadline: float) -> None:
         server.close(deadline)
@@ -157,6 +186,14 @@ class LocalExecutor:
 def arm_environment(experiment: Experiment, arm: Arm) -> dict[str, str]:
     """Return the variables that an arm's repeats see beside the user's own."""
     return {**(experiment.table.env or {}), **arm.env}
+
+
+def _placed(job: Job, folder: str, variables: Mapping[str, str], traces: Path) -> Job:
+    """Return a job whose command and service run in the folder of their version."""
+    env = {**variables, TRACES: str(traces)}
+    run = {"command": job.command, "service": job.service}
+    here = {name: msgspec.structs.replace(what, folder=folder, env=env) for name, what in run.items() if what}
+    return msgspec.structs.replace(job, **here)
 
 
 def _setup(experiment: Experiment, folder: Path) -> Setup:

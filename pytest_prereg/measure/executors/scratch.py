@@ -8,6 +8,10 @@ import secrets
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LOG = "server.log"
 CACHES = "caches"
@@ -16,6 +20,16 @@ CACHES = "caches"
 def make() -> Path:
     """Return a new folder."""
     return Path(tempfile.mkdtemp(prefix="prereg-"))
+
+
+@contextlib.contextmanager
+def folder(path: Path) -> Iterator[Path]:
+    """Make a folder, and remove it again with all that is in it."""
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        remove_tree(path)
 
 
 def remove(folder: Path) -> None:

@@ -112,7 +112,7 @@ class Serving:
         values = {**self.params, PORT: self.port}
         command = filled(self.service.command, values)
         try:
-            self._process = _spawn(command, self.log)
+            self._process = _spawn(command, self.service, self.log)
         except (OSError, ValueError) as error:
             return Unserved(f"the service could not be started: {error}", " ".join(command))
         self._ready = self._question(values)
@@ -208,7 +208,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], service: Service, log: Path) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, to die with this process."""
     parent = os.getpid()
 
@@ -224,6 +224,8 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            cwd=service.folder,
+            env={**os.environ, **service.env},
             start_new_session=True,
             preexec_fn=settle,  # noqa: PLW1509
         )
