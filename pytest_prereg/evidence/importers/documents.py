@@ -92,3 +92,23 @@ def _skip(text: str, position: int) -> int:
 
 def _not_json(reason: str, line: int, complaints: Complaints) -> NoReturn:
     complaints.fail("PR110", f"the file is not JSON: {reason}", line=line)
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Return a JSON object; an empty one for whatever else stands in its place."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a JSON list; an empty one for whatever else stands in its place."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str | None:
+    """Return text, or ``None`` for whatever else stands in its place."""
+    return value if isinstance(value, str) and value else None
+
+
+def begins_object(data: bytes) -> bool:
+    """Whether bytes may be a JSON object; cheap."""
+    return data[:100].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"{")

@@ -1,0 +1,121 @@
+"""Files of Google Benchmark (``--benchmark_out``): repetitions, all of one process, and their aggregates.
+
+Rows of ``run_type`` ``iteration`` are repetitions; aggregates (mean, median, stddev, cv, BigO, RMS) are never
+read. Before version 1.5 rows had no ``run_type``, and aggregates are told by the ends of their names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_prereg.evidence.importers.documents import (
+    begins_object,
+    list_of,
+    object_of,
+    read_document,
+    text_of,
+)
+from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
+from pytest_prereg.evidence.importers.numbers import Readings
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_prereg.evidence.importers.complaints import Complaints
+
+_SCHEMAS = (None, 1)
+_AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
+_NO_READING = frozenset(
+    {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads"}
+    | {"error_occurred", "skipped"}
+)
+_TIMES = ("real_time", "cpu_time")
+_UNITS = frozenset({"ns", "us", "ms", "s"})
+_TOLD = ("date", "executable", "library_version", "library_build_type")
+
+
+class _GoogleBenchmark:
+    name = "google-benchmark"
+    repeat = "a process; a repetition only where it is declared"
+
+    def recognises(self, name: str, data: bytes) -> bool:
+        del name
+        has_names = b'"context"' in data and b'"benchmarks"' in data
+        return begins_object(data) and has_names and (b'"time_unit"' in data or b'"num_cpus"' in data)
+
+    def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
+        document = object_of(read_document(data, complaints))
+        context = object_of(document.get("context"))
+        if (schema := context.get("json_schema_version")) not in _SCHEMAS:
+            message = f"the file is of version {quoted(schema)} of Google Benchmark's format; 1 is known"
+            complaints.fail("PR127", message)
+        rows = [object_of(row) for row in list_of(document.get("benchmarks"))]
+        groups = _groups(rows)
+        if not groups:
+            complaints.fail("PR110", "the file holds no benchmark, aggregates apart")
+        told = {key: context[key] for key in _TOLD if isinstance(context.get(key), str)}
+        found = [_benchmark(name, members, told, complaints) for name, members in groups.items()]
+        complaints.raise_if_any()
+        return found
+
+
+def _groups(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the repetitions of each benchmark."""
+    names = {text_of(row.get("name")) for row in rows}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        name = text_of(row.get("run_name")) or text_of(row.get("name"))
+        if name and not _is_aggregate(row, names):
+            groups.setdefault(name, []).append(row)
+    return groups
+
+
+def _is_aggregate(row: dict[str, Any], names: set[str | None]) -> bool:
+    if "run_type" in row:
+        return bool(row["run_type"] != "iteration")
+    name = text_of(row.get("name")) or ""
+    return any(name.removesuffix(end) in names for end in _AGGREGATES if name.endswith(end))
+
+
+def _benchmark(
+    name: str, rows: Sequence[dict[str, Any]], told: dict[str, Any], complaints: Complaints
+) -> FoundBenchmark:
+    ran = [row for row in rows if row.get("skipped") is not True]
+    repeats = [_repetition(number, row, told, complaints) for number, row in enumerate(ran, 1)]
+    refusal = None
+    if not repeats:
+        refusal = f"it was skipped: {text_of(rows[0].get('skip_message')) or 'no reason is given'}"
+    elif len(repeats) > 1:
+        refusal = f"its {len(repeats)} repetitions are of one process"
+    return FoundBenchmark(
+        name=name,
+        repeats=tuple(repeats),
+        refusal=refusal,
+        declared_by=("session",) if len(repeats) > 1 else (),
+    )
+
+
+def _repetition(
+    number: int, row: dict[str, Any], told: dict[str, Any], complaints: Complaints
+) -> FoundRepeat:
+    """All numbers of a row, counters included; its times are in the row's own unit."""
+    unit = str(row.get("time_unit", "ns"))
+    if unit not in _UNITS:
+        complaints.add("PR127", f"repetition {number} is in the unknown unit of time {quoted(unit)}")
+    found = Readings()
+    for key, value in row.items():
+        if key not in _NO_READING and not isinstance(value, str | dict):
+            found.add(key, value)
+    has_failed = row.get("error_occurred") is True
+    return FoundRepeat(
+        label=f"repetition {number}",
+        readings=found.readings,
+        units=dict.fromkeys(_TIMES, unit),
+        unreadable=found.unreadable,
+        diagnostics=told,
+        failed=(text_of(row.get("error_message")) or "it says so, and not why") if has_failed else None,
+    )
+
+
+IMPORTER = _GoogleBenchmark()
