@@ -1,0 +1,154 @@
+"""NVIDIA nvbench, JSON version 1: numbers are written as text, each state of a benchmark is one of its own.
+
+All samples of a file are of one process, so a file is one repeat of each state. What ``--jsonbin`` wrote
+beside it is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_prereg.evidence.importers.documents import read_document
+from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
+from pytest_prereg.evidence.importers.numbers import Readings, written
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_prereg.evidence.importers.complaints import Complaints
+
+_VERSION = 1
+_UNITS = {"duration": "s", "percentage": "1", "byte_rate": "byte/s", "bytes": "byte", "frequency": "Hz"}
+"""By the hint of a summary; what counts elements leaves their unit to the experiment."""
+_IN_FILES = "nv/json/"
+_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
+
+Object = dict[str, Any]
+
+
+class _Nvbench:
+    name = "nvbench"
+    repeat = "a process"
+
+    def recognises(self, name: str, data: bytes) -> bool:
+        del name
+        marks = (b'"benchmarks"', b'"states"', b'"summaries"')
+        return all(mark in data for mark in marks)
+
+    def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
+        root = read_document(data, complaints)
+        if not isinstance(root, dict) or "benchmarks" not in root:
+            complaints.fail("PR127", "this is no JSON output of nvbench: it has no benchmarks")
+        _check_version(root, complaints)
+        devices = {written(device.get("id")): device for device in _objects(root, "devices", complaints)}
+        version = _text(_within(root, "meta", "version", "nvbench", "git_version"))
+        found = [
+            _benchmark(benchmark, state, devices, version, complaints)
+            for benchmark in _objects(root, "benchmarks", complaints)
+            for state in _objects(benchmark, "states", complaints)
+        ]
+        if not found:
+            complaints.fail("PR110", "the file names benchmarks and no state of one that was run")
+        return found
+
+
+IMPORTER = _Nvbench()
+
+
+def _check_version(root: Object, complaints: Complaints) -> None:
+    major = _within(root, "meta", "version", "json", "major")
+    if major is None:
+        message = "the file says no version of nvbench's JSON"
+        complaints.fail("PR127", message, advice="Write it with nvbench of 2022 or later.")
+    if major != _VERSION or isinstance(major, bool):
+        complaints.fail("PR127", f"version {written(major)} of nvbench's JSON is unknown; version 1 is read")
+
+
+def _within(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _objects(holder: Object, key: str, complaints: Complaints) -> list[Object]:
+    """Return a list of objects; ``null`` is how an empty one is written."""
+    value = holder.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        complaints.fail("PR110", f"{quoted(key)} is not a list of objects")
+    return value
+
+
+def _benchmark(
+    benchmark: Object,
+    state: Object,
+    devices: Mapping[str, Object],
+    version: str | None,
+    complaints: Complaints,
+) -> FoundBenchmark:
+    name, config = str(benchmark.get("name")), str(state.get("name"))
+    axes = [f"{axis.get('name')}={axis.get('value')}" for axis in _objects(state, "axis_values", complaints)]
+    if isinstance(benchmark.get("devices"), list) and len(benchmark["devices"]) > 1:
+        axes.insert(0, f"Device={state.get('device')}")
+    return FoundBenchmark(
+        name=f"{name}[{','.join(axes)}]" if axes else name,
+        aliases=(f"{name} [{config}]", config, name),
+        repeats=(_repeat(state, devices, version, complaints),),
+    )
+
+
+def _repeat(
+    state: Object, devices: Mapping[str, Object], version: str | None, complaints: Complaints
+) -> FoundRepeat:
+    found, units = Readings(), dict[str, str]()
+    summaries = _objects(state, "summaries", complaints)
+    for naming in (_short, _whole):
+        for summary in summaries:
+            _take(summary, naming(str(summary.get("tag"))), found, units, complaints)
+    device = _text(devices.get(written(state.get("device")), {}).get("name"))
+    told = {"device": device, "nvbench": version}
+    return FoundRepeat(
+        label="the process",
+        readings=found.readings,
+        units={name: unit for name, unit in units.items() if name in found.readings},
+        unreadable=found.unreadable,
+        diagnostics={key: value for key, value in told.items() if value is not None},
+        failed=_skipped(state),
+    )
+
+
+def _whole(tag: str) -> str:
+    return tag
+
+
+def _short(tag: str) -> str:
+    """Return a tag as a metric may be called: ``nv/cold/time/gpu/mean`` is ``cold_time_gpu_mean``."""
+    if tag.startswith(_IN_FILES):
+        tag = tag.partition(":")[2]
+    return _NO_NAME.sub("_", tag.removeprefix("nv/")).strip("_")
+
+
+def _take(summary: Object, name: str, found: Readings, units: dict[str, str], complaints: Complaints) -> None:
+    """Sort the value of a summary into ``found``, under ``name``."""
+    if name in found.readings or name in found.unreadable:
+        return
+    data = {str(one.get("name")): one.get("value") for one in _objects(summary, "data", complaints)}
+    unit = _UNITS.get(str(summary.get("hint")))
+    if "value" in data:
+        found.add(name, data["value"])
+        units |= {name: unit} if unit else {}
+    elif "filename" in data:
+        found.unreadable[name] = f"is in a file of its own, {written(data['filename'])}, which is not read"
+
+
+def _skipped(state: Object) -> str | None:
+    if state.get("is_skipped") is not True:
+        return None
+    return f"nvbench skipped it: {state.get('skip_reason') or 'it gives no reason'}"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
