@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from pytest_prereg.evidence.importers.complaints import Complaints
+from pytest_prereg.evidence.importers.no_rows import refuse_comments, refuse_no_rows
 from pytest_prereg.evidence.importers.records import read_records
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat, collapse
 from pytest_prereg.evidence.lines import digest
@@ -90,6 +91,8 @@ def import_rows(
     except OSError as error:
         complaints.fail("PR110", f"the file can't be read: {error.strerror}")
     is_json = form == "json" if form else path.suffix.lower() in {".json", ".jsonl", ".ndjson"}
+    if not is_json:
+        refuse_comments(data, complaints)
     records = read_records(data, is_json=is_json, complaints=complaints)
     _check_columns(records, complaints)
     reader = _RowReader(experiment, arm, complaints)
@@ -111,6 +114,7 @@ def _check_columns(records: list[Record], complaints: Complaints) -> None:
     for record in records:
         for column in record.cells:
             first_lines.setdefault(column, record.line)
+    refuse_no_rows(records, first_lines, _NEEDED, complaints)
     for column, line in first_lines.items():
         if column not in COLUMNS:
             complaints.add(
