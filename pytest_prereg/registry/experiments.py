@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
-from pytest_prereg.registry.commands import BUILT_IN
+from pytest_prereg.registry.commands import BUILT_IN, check_command
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
 from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration
@@ -174,6 +174,7 @@ def _check_table(
     unplanned = any(arm.repeats is None for arm in arms.values())
     if unplanned and not fed_by_import(table) and not complaints.told(*keys, "repeats"):
         complaints.add((*keys, "repeats"), "PR004", f'{label(keys)} lacks "repeats"')
+    check_command(keys, table, metrics, arms, complaints)
     check_service(keys, table, arms, complaints)
     check_cache(keys, table, arms, complaints)
     if isinstance(table.repeats, RepeatsTable):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_prereg.registry.refusals import quoted, suggestion
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _PLACEHOLDER = re.compile(r"\{(\{\w+\})\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}`` is the text ``{name}``; all other braces, as in JSON, are taken as they are."""
@@ -15,6 +17,29 @@ _PLACEHOLDER = re.compile(r"\{(\{\w+\})\}|\{([A-Za-z_]\w*)\}")
 def placeholders(argument: str) -> list[str]:
     """Return the names in an argument, in the order in which they come."""
     return [name for _, name in _PLACEHOLDER.findall(argument) if name]
+
+
+def misplaced(
+    text: str, params: Mapping[str, Any], *, own: Iterable[str], splices: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield code and message for each placeholder in ``text`` that nothing can take the place of.
+
+    Args:
+        text: An argument, a path or an address.
+        params: The values of an arm's parameters.
+        own: Names beside these that have a value.
+        splices: Whether the value may be a list, where its name stands alone.
+    """
+    for name in placeholders(text):
+        if name in own:
+            continue
+        shown, value = quoted("{" + name + "}"), params.get(name)
+        if name not in params:
+            yield "PR007", f"has unknown {shown}{suggestion(name, [*params, *own], 'it may name')}"
+        elif isinstance(value, dict):
+            yield "PR005", f"has {shown}, which is a table; a command takes text and numbers"
+        elif isinstance(value, list) and (not splices or text != "{" + name + "}"):
+            yield "PR005", f"has {shown}, a list, within {quoted(text)}; it must stand alone"
 
 
 def filled(arguments: Iterable[str], values: Mapping[str, Any]) -> list[str]:

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.durations import parse_duration
-from pytest_prereg.registry.placeholders import placeholders
-from pytest_prereg.registry.refusals import RefusedError, quoted, suggestion
+from pytest_prereg.registry.placeholders import misplaced, placeholders
+from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.structure import label
 
 if TYPE_CHECKING:
@@ -60,23 +60,8 @@ def _problems(service: ServiceTable, arm: Arm) -> Iterator[tuple[str, str, str]]
         yield "command", "PR005", 'has "{port}", which is the free port and a parameter; rename the parameter'
     texts = [("command", argument) for argument in service.command]
     for key, text in [*texts, *([("ready", service.ready)] if service.ready is not None else [])]:
-        for name in placeholders(text):
-            if wrong := _wrong(key, text, name, arm):
-                yield key, *wrong
-
-
-def _wrong(key: str, text: str, name: str, arm: Arm) -> tuple[str, str] | None:
-    if name == PORT:
-        return None
-    if name not in arm.params:
-        hint = suggestion(name, [*arm.params, PORT], "it may name")
-        return "PR007", f"has unknown {quoted('{' + name + '}')}{hint}"
-    value = arm.params[name]
-    if isinstance(value, dict):
-        return "PR005", f"has {quoted('{' + name + '}')}, which is a table; a command takes text and numbers"
-    if isinstance(value, list) and (key != "command" or text != "{" + name + "}"):
-        return "PR005", f"has {quoted('{' + name + '}')}, a list, within {quoted(text)}; it must stand alone"
-    return None
+        for code, message in misplaced(text, arm.params, own=(PORT,), splices=key == "command"):
+            yield key, code, message
 
 
 def _check_ready(here: Path, where: str, service: ServiceTable, complaints: Complaints) -> None:

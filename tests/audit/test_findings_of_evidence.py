@@ -155,7 +155,8 @@ class TestSeriesThatDisagree:
         assert made.found() == []
 
 
-SUBJECT = RUNS.replace("metrics", 'command = ["true"]\nsubject = ["kernel.py"]\nmetrics') + CLAIM
+READ = 'read = { file = "r.json", format = "json" }\n'
+SUBJECT = RUNS.replace("metrics", 'command = ["true"]\nsubject = ["kernel.py"]\n' + READ + "metrics") + CLAIM
 GUARD = SUBJECT + 'kind = "guard"\nexpected = 1.0\ndetect = 4.0\ncv = 0.05\n'
 
 
@@ -696,7 +697,7 @@ class TestDataBeforeTheRegistration:
 class TestDataOfACopy:
     """PR216: the experiment was run under another name."""
 
-    RUN = RUNS.replace("metrics", 'command = ["true"]\nparams = { size = 1 }\nmetrics')
+    RUN = RUNS.replace("metrics", 'command = ["true"]\nparams = { size = 1 }\n' + READ + "metrics")
     COPY = RUN.partition("[experiments")[2]
 
     def copied(self, scene, change=("", ""), values=SLOW) -> Scene:

@@ -49,6 +49,7 @@ GUARD = """\
 id = "small"
 [experiments.runs]
 command = ["true"]
+read = { file = "r.json", format = "json" }
 subject = ["kernel.py"]
 repeats = 5
 metrics = { t = "s" }

@@ -33,7 +33,9 @@ quantity = "t"
 predicts = "<= 2 s"
 falsifier = ">= 3 s"
 """
-COMMAND = TEXT.replace("metrics =", 'command = ["true"]\nmetrics =')
+COMMAND = TEXT.replace(
+    "metrics =", 'command = ["true"]\nread = { file = "r.json", format = "json" }\nmetrics ='
+)
 SLOTS = {("", at): ok(t=1 + at / 10) for at in (1, 2, 3)}
 EDITED = "That none of 1 session was edited before its first commit: whoever edits one can write its last line anew."
 

@@ -209,7 +209,6 @@ EXPERIMENT = '[study]\nid = "s"\n[experiments.e]\n'
         ('[study]\nid = "s"\n[instruments.i]\n', '3: PR005: instrument "i" must have either'),
         ('[study]\nid = "s"\n[instruments.i]\ncalibrated-by = ["x"]\n', "names unknown prediction"),
         (EXPERIMENT, 'experiment "e" has no "fixture" or "command"; if it is fed by import, declare its "metrics"'),
-        (EXPERIMENT + 'command = ["ls"]\nrepeats = 3\n', 'runs a command, so it must declare its "metrics"'),
         (EXPERIMENT + 'command = ["ls"]\nmetrics = { t = "s" }\n', '3: PR004: experiment "e" lacks "repeats"'),
         (EXPERIMENT + 'metrics = { t = "s" }\nrepeats = 0\n', '"repeats" is "0"'),
         (EXPERIMENT + 'metrics = { t = "s" }\nrepeats = { looks = [5, 3] }\n', "in rising order"),

@@ -19,8 +19,9 @@ metrics = {{ t = "s" }}
 repeats = 3
 params = {{ size = 8, names = ["a", "b"], table = {{ x = 1 }} }}
 {line}
+read = {{ file = "r.json", format = "json" }}
 [experiments.e.arms]
-small = {{ extra = 1 }}
+small = {{ extra = 1, env = {{ SIZE = "1" }} }}
 large = {{ extra = 2, only = 3 }}
 """
 

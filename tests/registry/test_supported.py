@@ -51,12 +51,11 @@ def test_files_of_what_is_run_here_are_a_feature() -> None:
     assert told(EXPERIMENT.partition("metrics")[0] + keys) == []
 
 
-def test_a_command_loads_with_its_arms_and_is_refused_by_lock() -> None:
-    text = EXPERIMENT + 'command = ["ls", "{x}"]\nrepeats = 3\narms.a = { x = 1 }\n'
+def test_a_command_with_what_is_read_of_it_is_a_feature() -> None:
+    read = 'read = { file = "r.json", format = "json" }\n'
+    text = EXPERIMENT + 'command = ["ls", "{x}"]\nrepeats = 3\narms.a = { x = 1 }\n' + read
     assert load(text).experiments["e"].kind == "command"
-    assert told(text) == [
-        'PR008: experiment "e": "command" is not supported yet, so nothing that has it can be registered'
-    ]
+    assert told(text) == []
 
 
 @pytest.mark.parametrize(
