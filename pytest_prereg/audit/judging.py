@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Doubts = Callable[[Prediction, Basis], Sequence[Doubt]]
 
-MIXED = "its sessions measured different versions of the subject, or read different data"
+MIXED = "its sessions measured different versions of the subject or of the code, or read different data"
 
 
 def judged(

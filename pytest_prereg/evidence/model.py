@@ -37,6 +37,18 @@ class Line(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, tag_fi
     """One line of a session file."""
 
 
+class Version(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What an arm that is a version of the code was when its series began."""
+
+    ref: str
+    """As the arm's table has it."""
+    commit: str
+    tree: str
+    """What was checked out: the commit's, unless it is a work tree that differed from it."""
+    dirty: bool = False
+    """Whether the tree is of a work tree and of no commit."""
+
+
 class Header(Line, kw_only=True, frozen=True, tag="header"):
     """First line: what this session measures, with what, and what it knows of other files."""
 
@@ -77,6 +89,8 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """USD an hour of each arm, as it was when bought; arms that cost nothing are left out."""
     imported: dict[str, Any] | None = None
     """For imports: name, format and digest of the file they came from."""
+    trees: dict[str, Version] = {}
+    """The version that each arm was, by its name in the study's file; empty where arms are none."""
 
 
 class Started(Line, kw_only=True, frozen=True, tag="started"):
@@ -203,4 +217,7 @@ class Series(msgspec.Struct, kw_only=True, frozen=True):
     voided: str | None = None
     """Why its author declared it broken."""
     mixed_subject: bool = False
-    """Sessions measured different subjects, or read different data: what they have is no one series."""
+    """Sessions measured different subjects or versions, or read different data: what they have is no one
+    series."""
+    trees: dict[str, Version] = {}
+    """The version that each arm was, by its name in the study's file; empty where arms are none."""

@@ -279,6 +279,9 @@ def _wrong_in(header: Header) -> Iterator[str]:
             yield f'"predictions" names {quoted(name)}'
     if header.head is not None and not _COMMIT.fullmatch(header.head):
         yield f'"head" is {quoted(header.head)}'
+    for arm, version in header.trees.items():
+        if not _COMMIT.fullmatch(version.commit) or not _COMMIT.fullmatch(version.tree):
+            yield f'"trees" has {quoted(version.commit)} and {quoted(version.tree)} for {quoted(arm)}'
 
 
 class _Account:

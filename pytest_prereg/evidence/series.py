@@ -63,9 +63,16 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         sessions=tuple(file.path.name for _, file in sessions),
         subject=first.subject,
         data=first.data,
-        mixed_subject=any((each.subject, each.data) != (first.subject, first.data) for each in measured),
+        mixed_subject=any(_measured(each) != _measured(first) for each in measured),
         mixed_versions=any(each.versions != first.versions for each in measured),
+        trees=first.trees,
     )
+
+
+def _measured(header: Header) -> tuple[str | None, str | None, dict[str, str]]:
+    """Return what a session measured, and read: of versions of the code what was checked out counts."""
+    trees = {arm: version.tree for arm, version in header.trees.items()}
+    return header.subject, header.data, trees
 
 
 def _machine(header: Header) -> str | None:

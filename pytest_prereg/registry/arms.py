@@ -11,6 +11,7 @@ from pytest_prereg.registry.refusals import RefusedError, listed, quoted, sugges
 from pytest_prereg.registry.structure import label
 from pytest_prereg.registry.sweeps import RESERVED_IN_ARMS, cross
 from pytest_prereg.registry.tables import ExperimentTable, RepeatsTable
+from pytest_prereg.registry.versions import check_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,7 @@ def build_arms(
             repeats=_repeats(here, written, table, complaints),
         )
         _check_reserved(here, written, complaints)
+    check_versions(keys, table, complaints)
     return cross(keys, table, arms, complaints)
 
 

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.tables import ExperimentTable, Table
 
 EXPERIMENTS = (
-    "build",
     "resources",
     "max-parallel",
 )
-IN_ARMS = ("ref", "resources")
+IN_ARMS = ("resources",)
 OF_WHAT_RUNS = ("data", "subject")
 """Keys whose files are hashed when a repeat is run; what is imported says nothing of them."""
 OF_A_MACHINE = ("conditions", "exclude", "max-excluded", "warmup")

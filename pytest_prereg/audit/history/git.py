@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_prereg.audit.history.changed_files import read_commits
 from pytest_prereg.errors import HistoryError, Problem
+from pytest_prereg.evidence.git_environment import environment
 from pytest_prereg.evidence.naming import blob_id
 
 if TYPE_CHECKING:
@@ -23,29 +24,6 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.history.changed_files import Commit
 
 __all__ = ["Repository", "blob_id", "environment"]
-
-ENVIRONMENT = {
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull,
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
-
-REDIRECTIONS = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_ICASE_PATHSPECS",
-)
-"""Set by git around its hooks: they send a question to another repository, or change its meaning."""
 
 _SETTINGS = ("-c", "core.commitGraph=false")
 
@@ -284,12 +262,6 @@ class Repository:
 def _in_memory() -> IO[bytes]:
     """A file that another process can have, and that no full disk refuses."""
     return os.fdopen(os.memfd_create("git"), "w+b")
-
-
-def environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment that git is run in."""
-    kept = {name: value for name, value in inherited.items() if name not in REDIRECTIONS}
-    return kept | ENVIRONMENT
 
 
 def _cut_off(folder: Path) -> frozenset[str]:

@@ -1,0 +1,219 @@
+"""Versions of the code on disk while an experiment is measured: checked out, built, and removed at its end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.evidence.git_environment import undirected
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.measure.executors.classify import signal_name
+from pytest_prereg.measure.executors.environment import scrub
+from pytest_prereg.measure.executors.text import file_tail
+from pytest_prereg.measure.versions import environments, submodules, witness
+from pytest_prereg.measure.versions.folders import Folder
+from pytest_prereg.measure.versions.git import GitError, git, is_there, line
+from pytest_prereg.measure.versions.resolving import SHORT
+from pytest_prereg.measure.versions.running import run
+from pytest_prereg.measure.versions.work_tree import commit_of
+from pytest_prereg.registry.refusals import listed, quoted
+from pytest_prereg.registry.toml import positions_of
+from pytest_prereg.registry.versions import version_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pytest_prereg.evidence.model import Version
+    from pytest_prereg.measure.versions.resolving import Resolved
+    from pytest_prereg.registry.model import Experiment, Study
+
+DIGITS = 12
+"""Of a tree's name, in the names of its folders: as many for every arm, since lengths of paths can tell."""
+
+
+class Place(NamedTuple):
+    """One tree, where it is checked out."""
+
+    tree: Path
+    environment: Path
+    notes: Path
+    log: Path
+    """What building it printed."""
+
+
+class Checkout:
+    """The versions that an experiment's arms are, each distinct tree once; :meth:`start` may follow a close."""
+
+    def __init__(
+        self,
+        study: Study,
+        experiment: Experiment,
+        resolved: Resolved,
+        *,
+        say: Callable[[str], None] = lambda _: None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.study = study
+        self.experiment = experiment
+        self.root = resolved.root
+        self.versions = resolved.versions
+        self.say = say
+        self.environ = scrub(undirected(os.environ if environ is None else environ))[0]
+        self._inside = study.folder.resolve().relative_to(self.root)
+        self._folder: Folder | None = None
+        self._places: dict[str, Place] = {}
+        self._provided: dict[str, witness.Provided] = {}
+        """By tree."""
+
+    def start(self) -> None:
+        """Check out and build every tree, each once.
+
+        Raises:
+            MeasureError: PR135, if one can't be; then nothing of any is left.
+        """
+        try:
+            self._folder = self._made()
+            for tree, arms in self._arms().items():
+                self._check_out(tree, arms)
+        except BaseException:
+            self.close()
+            raise
+
+    def place_of(self, arm: str) -> tuple[str, dict[str, str]]:
+        """Return the folder that an arm's command is run in, and the variables that make its version the one.
+
+        What earlier repeats of the same version have noted of their imports is forgotten.
+        """
+        place = self._places[self._version(arm).tree]
+        witness.forget(place.notes)
+        return str(place.tree / self._inside), self._variables(place, self._declared(arm))
+
+    def problem_of(self, arm: str, workdir: Path) -> str | None:
+        """Return why a repeat that has just ended is none of its version; ``None`` if nothing shows that.
+
+        Args:
+            arm: Whose repeat it was.
+            workdir: The repeat's own folder; modules may well come from there.
+        """
+        version = self._version(arm)
+        others = [one for tree, one in self._provided.items() if tree != version.tree]
+        own = self._provided[version.tree]
+        return witness.strayed(self._places[version.tree].notes, own, others, self.root, workdir)
+
+    def close(self) -> None:
+        """Remove all that was checked out and built; a second call does nothing."""
+        folder, self._folder = self._folder, None
+        self._places.clear()
+        self._provided.clear()
+        if folder is not None:
+            folder.remove(self.root)
+
+    def _version(self, arm: str) -> Version:
+        return self.versions[version_name(self.experiment.arms[arm])]
+
+    def _arms(self) -> dict[str, list[str]]:
+        """Return the arms of each distinct tree."""
+        found: dict[str, list[str]] = {}
+        for arm, version in self.versions.items():
+            found.setdefault(version.tree, []).append(arm)
+        return found
+
+    def _made(self) -> Folder:
+        try:
+            return Folder.make(self.root)
+        except OSError as error:
+            arm = next(iter(self.versions))
+            raise MeasureError(self._problem(arm, f"there is no folder for it: {error.strerror}")) from error
+
+    def _check_out(self, tree: str, arms: list[str]) -> None:
+        assert self._folder is not None
+        above, name, arm = self._folder.path, tree[:DIGITS], arms[0]
+        place = Place(above / name, above / f"{name}.env", above / f"{name}.notes", above / f"{name}.log")
+        try:
+            self._add(place, self.versions[arm])
+            files = [os.fsdecode(path) for path in git(place.tree, "ls-files", "-z").split(b"\0")]
+            self._make_environment(place, arm)
+        except GitError as error:
+            raise MeasureError(self._problem(arm, f"it can't be checked out: {error}")) from error
+        except OSError as error:
+            raise MeasureError(self._problem(arm, f"it can't be checked out: {error.strerror}")) from error
+        if not (place.tree / self._inside).is_dir():
+            message = f"it has no folder {quoted(self._inside)}, where the study is, to run anything in"
+            raise MeasureError(self._problem(arm, message))
+        self._places[tree] = place
+        names = witness.provided(files, self._inside.as_posix())
+        self._provided[tree] = witness.Provided(arm=arm, folder=place.tree, names=names)
+        self._build(place, arms)
+
+    def _add(self, place: Place, version: Version) -> None:
+        """Make a work tree of a version, with its submodules."""
+        commit = version.commit
+        has_it = is_there(self.root, commit)
+        if not has_it or line(self.root, "rev-parse", f"{commit}^{{tree}}") != version.tree:
+            commit = commit_of(self.root, version.tree, commit if has_it else None)
+        git(self.root, "worktree", "add", "--quiet", "--detach", str(place.tree), commit)
+        if paths := submodules.check_out(place.tree, self.root):
+            self.say(
+                f"checked out submodule{'s' * (len(paths) != 1)} {listed(paths)} of {version.tree[:SHORT]}"
+            )
+
+    def _make_environment(self, place: Place, arm: str) -> None:
+        table = self.experiment.table
+        with_pip = environments.wants_pip(table.build, table.command)
+        try:
+            packages = environments.make(place.environment, with_pip=with_pip, log=place.log)
+        except subprocess.CalledProcessError as error:
+            message = f"{error.cmd} ended with status {error.returncode}"
+            raise MeasureError(self._problem(arm, message, file_tail(place.log) or None)) from error
+        witness.install(packages, tree=place.tree, environment=place.environment, notes=place.notes)
+
+    def _build(self, place: Place, arms: list[str]) -> None:
+        """Run ``build`` in a version, once, with what all arms of the experiment have of variables."""
+        command = self.experiment.table.build
+        if not command:
+            return
+        self.say(
+            f"building {' and '.join(arms)} ({self.versions[arms[0]].tree[:SHORT]}): {shlex.join(command)}"
+        )
+        declared = self.experiment.table.env or {}
+        environ = {**self.environ, **declared, **self._variables(place, declared)}
+        program = _found(command[0], environ["PATH"])
+        try:
+            status = run([program, *command[1:]], place.tree / self._inside, environ, place.log)
+        except OSError as error:
+            message = f"build can't be started: {shlex.join(command)}: {error.strerror}"
+            raise MeasureError(self._problem(arms[0], message)) from error
+        if status:
+            ended = f"status {status}" if status > 0 else signal_name(-status)
+            message = f"build ended with {ended}: {shlex.join(command)}; nothing was measured"
+            raise MeasureError(self._problem(arms[0], message, file_tail(place.log) or None))
+
+    def _declared(self, arm: str) -> dict[str, str]:
+        return {**(self.experiment.table.env or {}), **self.experiment.arms[arm].env}
+
+    def _variables(self, place: Place, declared: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment's variables; what the study declares of Python's own stays as declared."""
+        found = environments.variables(place.environment, {**self.environ, **declared})
+        return found | {name: declared[name] for name in ("PYTHONPATH", "PYTHONHOME") if name in declared}
+
+    def _problem(self, arm: str, message: str, advice: str | None = None) -> Problem:
+        version = self.versions[arm]
+        keys = ("experiments", self.experiment.id, "arms", arm, "ref")
+        where = f"experiment {quoted(self.experiment.id)}, arm {quoted(arm)} ({version.tree[:SHORT]})"
+        return Problem(
+            code="PR135",
+            path=shown(self.study.path),
+            line=positions_of(self.study.path).line(*keys),
+            message=f"{where}: {message}",
+            advice=advice,
+        )
+
+
+def _found(program: str, path: str) -> str:
+    """Return a program as it is found on a version's own path: by itself, this process would look on its own."""
+    return shutil.which(program, path=path) or program

@@ -1,0 +1,135 @@
+"""What notes, in every Python of a version's environment, where its modules came from; and what that shows.
+
+The note is made when an interpreter exits: what it costs before that is one import of a small module, the
+same in all arms. Of a process that is killed, or leaves by ``os._exit``, there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MODULE = "_prereg_witness"
+PTH = "prereg-witness.pth"
+SUFFIX = ".json"
+ROOTS = ("", "src", "lib", "python")
+"""Folders of a repository, beside the study's own, whose modules are imported by their bare names."""
+
+SOURCE = """\
+import atexit, os, sys
+
+HERE, STANDARD, NOTES = {here!r}, {standard!r}, {notes!r}
+
+
+def is_known(file):
+    return file.startswith(HERE) or (file.startswith(STANDARD) and "-packages/" not in file)
+
+
+def note():
+    found = {{}}
+    for name, module in list(sys.modules.items()):
+        try:
+            file = module.__dict__.get("__file__")
+            if file and not is_known(file) and not is_known(file := os.path.realpath(file)):
+                found[name] = file
+        except Exception:
+            continue
+    if found:
+        import json
+
+        place = os.path.join(NOTES, "%d-%s.json" % (os.getpid(), os.urandom(4).hex()))
+        with open(place, "w", encoding="utf-8", errors="surrogateescape") as file:
+            json.dump(found, file)
+
+
+atexit.register(note)
+"""
+"""Registered before all else, it is called after all else."""
+
+
+class Provided(msgspec.Struct, kw_only=True, frozen=True):
+    """A tree that an arm's modules may come from."""
+
+    arm: str
+    folder: Path
+    names: frozenset[str] = frozenset()
+    """Modules that it provides, by their top-level names."""
+
+
+def install(packages: Path, *, tree: Path, environment: Path, notes: Path) -> None:
+    """Let every Python that starts in an environment note what it imports from elsewhere.
+
+    Args:
+        packages: The environment's folder of packages.
+        tree: Where the version is checked out.
+        environment: The folder of the environment.
+        notes: Where the notes go; made here.
+    """
+    notes.mkdir()
+    here = tuple(f"{folder}/" for folder in (tree, environment))
+    found = Path(sysconfig.get_path("stdlib"))
+    standard = tuple({f"{found}/", f"{found.resolve()}/"})
+    source = SOURCE.format(here=here, standard=standard, notes=str(notes))
+    (packages / f"{MODULE}.py").write_text(source, encoding="utf-8")
+    (packages / PTH).write_text(f"import {MODULE}\n", encoding="utf-8")
+
+
+def forget(notes: Path) -> None:
+    """Remove the notes of what ran before."""
+    for path in notes.glob(f"*{SUFFIX}"):
+        path.unlink(missing_ok=True)
+
+
+def strayed(
+    notes: Path, own: Provided, others: Iterable[Provided], work_tree: Path, workdir: Path
+) -> str | None:
+    """Say which module came from outside of its tree and should not have; ``None`` if none did.
+
+    Args:
+        notes: Where the notes are.
+        own: The tree that the process was to run.
+        others: Those of other arms.
+        work_tree: The study's own, which is none of them.
+        workdir: The repeat's folder for files of its own: what it wrote there it may import.
+    """
+    places = [(work_tree, "the work tree"), *((each.folder, f"the version of {each.arm}") for each in others)]
+    noted = sorted(each for each in _noted(notes).items() if not Path(each[1]).is_relative_to(workdir))
+    for name, file in noted:
+        if whose := next((what for folder, what in places if Path(file).is_relative_to(folder)), None):
+            return f"module {name} came from {whose}, and not from the version of {own.arm}: {file}"
+    for name, file in noted:
+        if name.partition(".")[0] in own.names:
+            return f"the version of {own.arm} has module {name}, and it came from elsewhere: {file}"
+    return None
+
+
+def provided(files: Iterable[str], folder: str) -> frozenset[str]:
+    """Return the top-level names of the modules among ``files`` of a repository.
+
+    Args:
+        files: Paths from its root.
+        folder: The study's folder, from the root; empty for the root itself.
+    """
+    python = [Path(file) for file in files if file.endswith(".py")]
+    packages = {path.parent for path in python if path.name == "__init__.py"}
+    tops = {package.name for package in packages if package.parent not in packages and package.name}
+    roots = {Path(root) for root in (*ROOTS, folder)}
+    return frozenset(tops | {path.stem for path in python if path.parent in roots})
+
+
+def _noted(notes: Path) -> Mapping[str, str]:
+    return dict(pair for path in sorted(notes.glob(f"*{SUFFIX}")) for pair in _pairs(path))
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Read a note; one that was cut short says nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        yield from json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")).items()
