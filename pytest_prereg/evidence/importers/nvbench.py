@@ -23,6 +23,7 @@ _VERSION = 1
 _UNITS = {"duration": "s", "percentage": "1", "byte_rate": "byte/s", "bytes": "byte", "frequency": "Hz"}
 """By the hint of a summary; what counts elements leaves their unit to the experiment."""
 _IN_FILES = "nv/json/"
+_ERROR = "Unexpected error"
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 Object = dict[str, Any]
@@ -97,6 +98,7 @@ def _benchmark(
         name=f"{name}[{','.join(axes)}]" if axes else name,
         aliases=(f"{name} [{config}]", config, name),
         repeats=(_repeat(state, devices, version, complaints),),
+        refusal=_refusal(state),
     )
 
 
@@ -116,7 +118,7 @@ def _repeat(
         units={name: unit for name, unit in units.items() if name in found.readings},
         unreadable=found.unreadable,
         diagnostics={key: value for key, value in told.items() if value is not None},
-        failed=_skipped(state),
+        failed=_failure(state),
     )
 
 
@@ -144,10 +146,16 @@ def _take(summary: Object, name: str, found: Readings, units: dict[str, str], co
         found.unreadable[name] = f"is in a file of its own, {written(data['filename'])}, which is not read"
 
 
-def _skipped(state: Object) -> str | None:
-    if state.get("is_skipped") is not True:
+def _failure(state: Object) -> str | None:
+    """Return why a state failed; what threw an exception is written as skipped."""
+    reason = _text(state.get("skip_reason")) or ""
+    return reason if state.get("is_skipped") is True and reason.startswith(_ERROR) else None
+
+
+def _refusal(state: Object) -> str | None:
+    if state.get("is_skipped") is not True or _failure(state):
         return None
-    return f"nvbench skipped it: {state.get('skip_reason') or 'it gives no reason'}"
+    return f"it was skipped: {_text(state.get('skip_reason')) or 'no reason is given'}"
 
 
 def _text(value: Any) -> str | None:

@@ -114,10 +114,8 @@ def by_workload(
 
 def _refusal(count: int, *, is_later: bool) -> str | None:
     if is_later:
-        return "it is a later run of a sweep, and a sweep keeps one server for all its runs"
-    if count == 1:
-        return None
-    return f"{count} runs in one file may have met the same server, and a server is one repeat"
+        return "it is a later run of a sweep, which keeps one server for all its runs"
+    return f"its {count} runs may all be of one server" if count > 1 else None
 
 
 def run_of(run: Run, label: str, line: int, told: Sequence[str]) -> FoundRepeat:
