@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.history.preceding import came_first, is_before
-from pytest_prereg.audit.origins import blob_of, digest_of
 from pytest_prereg.errors import EvidenceError, Problem
+from pytest_prereg.evidence.file_origins import blob_of, digests_of, origins_of
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.same_numbers import exact_metrics, holds_the_same, numbers_of
@@ -20,14 +20,20 @@ from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-    from typing import Any
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.history.committed_sessions import CommittedSession
     from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.evidence.model import Header
     from pytest_prereg.registry.model import Experiment, Prediction
+
+
+_SEEN = (
+    "What was seen is predicted no more: measure again. A claim about it that says so "
+    '(data-seen = "full") is a replication.'
+)
 
 
 class Foreknown(NamedTuple):
@@ -57,12 +63,11 @@ class Twins:
         return self._found[file.path]
 
     def _of(self, file: SessionFile) -> Iterator[SessionFile]:
-        imported = _imported(file)
         own = self._numbers[file.path]
         sharing = {path for number in own for path in self._with[number]}
         for other in self._every:
             if other.path.parent != file.path.parent and (
-                _is_same_file(imported, _imported(other))
+                _share_a_file(file.header, other.header)
                 or (other.path in sharing and holds_the_same(own, self._numbers[other.path]))
             ):
                 yield other
@@ -102,29 +107,24 @@ def foreknown(state: StudyState, twins: Twins, prediction: Prediction) -> Iterat
     deciding = {name for one in (state.bases[prediction.id] or {}).values() for name in one.sessions}
     for experiment in prediction.experiments:
         for file in state.files[experiment]:
-            if _imported(file) and file.attempts and (seen == "none" or file.path.name in deciding):
+            if origins_of(file.header) and file.attempts and (seen == "none" or file.path.name in deciding):
                 every = (*_committed(state, prediction, file), *_taken_in(state, twins, prediction, file))
                 yield from every[:1]
 
 
-def _imported(file: SessionFile) -> dict[str, Any]:
-    return (file.header.imported if file.header is not None else None) or {}
-
-
-def _is_same_file(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    first, second = digest_of(dict(one)), digest_of(dict(other))
-    return first is not None and first == second
+def _share_a_file(one: Header | None, other: Header | None) -> bool:
+    return not digests_of(one).isdisjoint(digests_of(other))
 
 
 def _committed(state: StudyState, prediction: Prediction, file: SessionFile) -> Iterator[Foreknown]:
     """Yield commits that had the file that was imported, where the prediction was not registered."""
     past, known = state.past, state.digests[prediction.id]
     assert isinstance(past, Past)
-    imported = _imported(file)
-    for each in past.known.get(blob_of(imported) or "", ()):
-        if is_before(past, each, prediction.id, known, is_bound=True):
-            where = f"were committed as {quoted(imported.get('name', '?'))} in {each.commit[:8]}"
-            yield Foreknown(file, where, each.commit)
+    for origin in origins_of(file.header):
+        for each in past.known.get(blob_of(origin) or "", ()):
+            if is_before(past, each, prediction.id, known, is_bound=True):
+                where = f"were committed as {quoted(origin.get('name', '?'))} in {each.commit[:8]}"
+                yield Foreknown(file, where, each.commit)
 
 
 def _taken_in(
@@ -137,9 +137,7 @@ def _taken_in(
                 file, f"were evidence of {quoted(twin.path.parent.name)}, {quoted(twin.name)}", None
             )
     for one in state.origins.foreign:
-        if _is_same_file(_imported(file), one.header.imported or {}) and came_first(
-            state, prediction, one.blob, one.header
-        ):
+        if _share_a_file(file.header, one.header) and came_first(state, prediction, one.blob, one.header):
             study = quoted(one.header.study)
             yield Foreknown(file, f"were evidence of study {study}, {quoted(one.name)}", None)
     yield from _were_taken_in(state, prediction, file)
@@ -150,7 +148,7 @@ def _were_taken_in(state: StudyState, prediction: Prediction, file: SessionFile)
     past, known = state.past, state.digests[prediction.id]
     assert isinstance(past, Past)
     for one in past.imports:
-        if one.header is None or not _is_same_file(_imported(file), one.header.imported or {}):
+        if one.header is None or not _share_a_file(file.header, one.header):
             continue
         if commit := _first_without(past, one, prediction.id, known):
             of = "this study" if one.header.study == past.study else f"study {quoted(one.header.study)}"
@@ -168,25 +166,27 @@ def _first_without(past: Past, session: CommittedSession, prediction: str, known
     return None
 
 
-def refuse_foreknown(state: StudyState, experiment: Experiment, path: Path, bound: Mapping[str, str]) -> None:
+def refuse_foreknown(
+    state: StudyState, experiment: Experiment, paths: Iterable[Path], bound: Mapping[str, str]
+) -> None:
     """Refuse a file that another study had taken in before anything was registered that it would decide.
 
     Args:
         state: The study, read for this alone.
         experiment: Which is to take the file in.
-        path: The file; that it can't be read is told by who reads it.
+        paths: The files; that one can't be read is told by who reads it.
         bound: What the import would bind, by prediction id.
 
     Raises:
         EvidenceError: PR119.
     """
-    try:
-        state.offered = frozenset({digest(path.read_bytes())})
-    except OSError:
-        return
+    offered = {digest(data): path for path in paths if (data := _content(path)) is not None}
+    state.offered = frozenset(offered)
     predictions = [state.study.predictions[name] for name in bound]
+    problems: list[Problem] = []
     for one in state.origins.foreign:
-        if digest_of(one.header.imported or {}) in state.offered and all(
+        known = [offered[each] for each in digests_of(one.header) if each in offered]
+        if known and all(
             each.table.data_seen != "full" and came_first(state, each, one.blob, one.header)
             for each in predictions
         ):
@@ -194,8 +194,15 @@ def refuse_foreknown(state: StudyState, experiment: Experiment, path: Path, boun
                 f"study {quoted(one.header.study)} took it in as {quoted(one.name)}, before what "
                 f"{quoted(experiment.id)} would decide was registered"
             )
-            advice = (
-                "What was seen is predicted no more: measure again. A claim about it that says so "
-                '(data-seen = "full") is a replication.'
+            problems += (
+                Problem(code="PR119", message=message, path=shown(path), advice=_SEEN) for path in known
             )
-            raise EvidenceError(Problem(code="PR119", message=message, path=shown(path), advice=advice))
+    if problems:
+        raise EvidenceError(problems)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -6,14 +6,14 @@ from by its content, as git does, so that a rename hides nothing.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pytest_prereg.audit.history.committed_sessions import SESSION
 from pytest_prereg.errors import HistoryError
+from pytest_prereg.evidence.file_origins import blob_of, digests_of, origins_of
 from pytest_prereg.evidence.model import Header
 from pytest_prereg.evidence.naming import blob_id
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.history.git import Repository
     from pytest_prereg.evidence.files import SessionFile
 
-_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _header = msgspec.json.Decoder(Header)
 
 
@@ -71,27 +70,15 @@ def origins(
         offered: Digests of files that it is about to take in.
     """
     every = list(files)
-    imported = [one.header.imported for one in every if one.header is not None and one.header.imported]
-    digests = {*filter(None, map(digest_of, imported)), *offered}
+    digests = {*offered}.union(*(digests_of(one.header) for one in every))
     if repository is None or not digests:
         return Origins()
     own = {one.path for one in every}
     foreign: tuple[Foreign, ...] = ()
     with suppress(HistoryError):  # who reads the history is told
         foreign = tuple(_foreign(repository, study, own, digests))
-    return Origins(files=frozenset(filter(None, map(blob_of, imported))), foreign=foreign)
-
-
-def digest_of(imported: dict[str, Any]) -> str | None:
-    """Return the digest of the file that an import came from, as its header has it."""
-    digest = imported.get("digest")
-    return digest if isinstance(digest, str) else None
-
-
-def blob_of(imported: dict[str, Any]) -> str | None:
-    """Return what git calls the file that an import came from; ``None`` where its header doesn't say."""
-    blob = imported.get("blob")
-    return blob if isinstance(blob, str) and _BLOB.fullmatch(blob) else None
+    blobs = (blob_of(origin) for one in every for origin in origins_of(one.header))
+    return Origins(files=frozenset(filter(None, blobs)), foreign=foreign)
 
 
 def _foreign(
@@ -101,7 +88,7 @@ def _foreign(
         if path in own or not SESSION.search(path.as_posix()):
             continue
         header = _header_of(path)
-        if header is not None and header.study != study and digest_of(header.imported or {}) in digests:
+        if header is not None and header.study != study and not digests_of(header).isdisjoint(digests):
             yield Foreign(path, blob_id(path.read_bytes(), repository.algorithm), header)
 
 

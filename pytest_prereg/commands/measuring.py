@@ -23,7 +23,6 @@ from pytest_prereg.commands.group import (
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.evidence.importers.rows import Form
     from pytest_prereg.evidence.model import Finished, Series, Started
     from pytest_prereg.evidence.sessions import SessionFile
     from pytest_prereg.registry.lock import Lock
@@ -152,19 +151,28 @@ def _set_aside(state: StudyState, lock: Lock, done: str, message: str) -> None:
 
 
 @main.command(name="import", short_help="Take in repeats measured elsewhere.")
-@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--experiment", required=True, metavar="ID", help="Which experiment the rows are repeats of.")
-@click.option("--arm", metavar="ID", help="The arm of rows that name none.")
+@click.argument("sources", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--experiment", required=True, metavar="ID", help="Which experiment they are repeats of.")
+@click.option("--arm", metavar="ID", help="The arm of repeats that name none, as a tool's files do.")
 @click.option(
-    "--format", "format_", type=click.Choice(["csv", "json"]), help="Taken from the name unless given."
+    "--format", "format_", metavar="NAME", help="Of all files; told from their content unless given."
 )
+@click.option("--select", metavar="NAME", help="The benchmark that is meant, or its number in the file.")
 @study_option
-def import_(source: Path, experiment: str, arm: str | None, format_: Form | None, file: Path | None) -> None:
-    """Take in repeats that were measured elsewhere, as registered evidence."""
+def import_(
+    sources: tuple[Path, ...],
+    *,
+    experiment: str,
+    arm: str | None,
+    format_: str | None,
+    select: str | None,
+    file: Path | None,
+) -> None:
+    """Take in repeats that were measured elsewhere, as registered evidence: all FILEs are one session."""
     from pytest_prereg import registration  # noqa: PLC0415
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
     from pytest_prereg.audit.foreknown import refuse_foreknown  # noqa: PLC0415
-    from pytest_prereg.evidence.importing import import_file  # noqa: PLC0415
+    from pytest_prereg.evidence.importing import import_files  # noqa: PLC0415
     from pytest_prereg.evidence.naming import shown  # noqa: PLC0415
     from pytest_prereg.report.commands import imported_lines  # noqa: PLC0415
 
@@ -174,14 +182,15 @@ def import_(source: Path, experiment: str, arm: str | None, format_: Form | None
     tell(registration.uncommitted(study, bound))
     head, dirty = head_of(study)
     state = StudyState(study)
-    refuse_foreknown(state, fed, source, bound)
-    path = import_file(
+    refuse_foreknown(state, fed, sources, bound)
+    path = import_files(
         study,
         fed,
-        source,
+        sources,
         predictions=bound,
         arm=arm,
         form=format_,
+        select=select,
         head=head,
         dirty=dirty,
         closed=_closed(state, fed),

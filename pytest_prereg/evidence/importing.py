@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.environment import describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
-from pytest_prereg.evidence.importers.rows import import_rows
+from pytest_prereg.evidence.importers.counting_twice import (
+    given_twice,
+    imported_before,
+    of_different_benchmarks,
+)
+from pytest_prereg.evidence.importers.taking import take_file
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.naming import blob_id, repeat_id, shown, utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
-from pytest_prereg.evidence.same_numbers import exact_metrics, holds_the_same, numbers_by_arm, numbers_of
 from pytest_prereg.evidence.series import (
     assemble,
     attempts_by_repeat,
@@ -29,33 +33,33 @@ from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.importers.repeats import ImportedRepeat
-    from pytest_prereg.evidence.importers.rows import Form, ImportedRows
+    from pytest_prereg.evidence.importers.taking import TakenFile
     from pytest_prereg.evidence.model import Line, Series
     from pytest_prereg.registry.model import Experiment, Study
 
 _ALGORITHM = "sha1"
-_SHARED = "Arms that are compared with the same repeats belong into one experiment."
 
 
-def import_file(
+def import_files(
     study: Study,
     experiment: Experiment,
-    path: Path,
+    paths: Sequence[Path],
     *,
     predictions: Mapping[str, str],
     arm: str | None = None,
-    form: Form | None = None,
+    form: str | None = None,
+    select: str | None = None,
     head: str | None = None,
     dirty: bool | None = None,
     closed: Collection[int] = (),
     algorithm: str = _ALGORITHM,
 ) -> Path:
-    """Write what the file at ``path`` holds as a session file with origin ``imported``, and return that.
+    """Write what the files at ``paths`` hold as one session with origin ``imported``, and return its file.
 
     The repeats go into the slots of the first incomplete series in which all their arms are open, or into a
     new series. More of them than planned are kept, and decide nothing.
@@ -63,28 +67,27 @@ def import_file(
     Args:
         study: whose evidence it becomes.
         experiment: of the study.
-        path: a CSV or JSON file of rows.
+        paths: files of another tool, or CSV or JSON files of rows; each has repeats of its own.
         predictions: registration digest by prediction id, of those that the experiment feeds.
-        arm: the arm of rows that name none.
-        form: ``csv`` or ``json``, where the file's name doesn't say it.
+        arm: the arm of repeats that name none.
+        form: the format, where the files' content doesn't say it.
+        select: the benchmark that is meant, where a file holds several.
         head: commit at HEAD.
         dirty: whether the work tree differs from it.
         closed: numbers of series that take in nothing more, whatever arms they lack.
         algorithm: the hash by which the repository names files.
 
     Raises:
-        EvidenceError: the file, or its place among the evidence, is wrong; then nothing was written.
+        EvidenceError: a file, or its place among the evidence, is wrong; then nothing was written.
 
     """
     with ExperimentHold.take(study.evidence_folder, experiment.id):
         evidence = read_study_evidence(study)
         files = evidence[experiment.id]
-        rows = import_rows(path, experiment, arm, form=form)
-        _refuse_second_import(rows, experiment, files, path)
-        _refuse_of_another(rows, evidence, experiment.id, path)
+        taken = _taken(paths, experiment, evidence, arm=arm, form=form, select=select)
         every_series = assemble(experiment, files)
         able = [one for one in every_series if one.number not in closed and not was_left(one, every_series)]
-        series = _target(rows.repeats, able, experiment, predictions, path)
+        series = _target(taken, able, experiment, predictions)
         header = Header(
             version=FORMAT_VERSION,
             study=study.id,
@@ -104,81 +107,74 @@ def import_file(
             environment={},
             versions=describe_versions(),
             known=known_digests(file for group in evidence.values() for file in group),
-            imported=_origin(path, rows, arm, algorithm),
+            imported=_origin(taken, arm, algorithm),
         )
-        lines = list(_lines(header, rows.repeats, series, attempts_by_repeat(files)))
+        lines = list(_lines(header, taken, series, attempts_by_repeat(files)))
         return write_session(study.evidence_folder, header, lines)
 
 
-def _origin(path: Path, rows: ImportedRows, arm: str | None, algorithm: str) -> dict[str, Any]:
-    """Return what the header keeps of the file that the repeats came from.
-
-    Its ``blob`` is what git calls it: so the history can tell whether it was there before.
-    """
-    origin: dict[str, Any] = {
-        "name": path.name,
-        "format": rows.format,
-        "digest": rows.digest,
-        "blob": blob_id(rows.data, algorithm),
-        "rows": rows.rows,
-    }
-    if arm is not None:
-        origin["arm"] = arm
-    if rows.units_assumed:
-        origin["units-assumed"] = list(rows.units_assumed)
-    return origin
-
-
-def _refuse_second_import(
-    rows: ImportedRows, experiment: Experiment, files: Sequence[SessionFile], path: Path
-) -> None:
-    """Refuse a file that was imported, and one whose numbers were: in another order, format or selection.
-
-    And one with the numbers of what was measured, or tried, here: counted exactly, they may come again.
-    """
-    exact = exact_metrics(experiment)
-    new, telling = numbers_by_arm(rows.repeats), numbers_by_arm(rows.repeats, without=exact)
-    for file in files:
-        imported = file.header.imported if file.header else None
-        if imported is not None and imported.get("digest") == rows.digest:
-            what = "the file was imported already"
-        elif imported is not None and holds_the_same(new, numbers_by_arm(file.attempts)):
-            what = "its repeats were imported already, all or some of them"
-        elif imported is None and holds_the_same(telling, numbers_by_arm(file.attempts, without=exact)):
-            what = "its repeats were measured here already, all or some of them"
-        else:
-            continue
-        raise _counted_twice(what, file, path)
+def _taken(
+    paths: Sequence[Path],
+    experiment: Experiment,
+    evidence: Mapping[str, Sequence[SessionFile]],
+    *,
+    arm: str | None,
+    form: str | None,
+    select: str | None,
+) -> list[TakenFile]:
+    """Return all files as repeats, or tell all that is wrong with any of them."""
+    taken: list[TakenFile] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            taken.append(take_file(path, experiment, arm=arm, form=form, select=select))
+        except EvidenceError as error:
+            problems += error.problems
+    for file in taken:
+        problems += imported_before(file, experiment, evidence)
+    problems += given_twice(taken)
+    if select is None or not select.isdigit():
+        problems += of_different_benchmarks(taken)
+    problems += _blocks_given_twice(taken, experiment)
+    if problems:
+        raise EvidenceError(problems)
+    return taken
 
 
-def _refuse_of_another(
-    rows: ImportedRows, evidence: Mapping[str, Iterable[SessionFile]], experiment: str, path: Path
-) -> None:
-    """Refuse a file of which another experiment has the same numbers: they would count as independent."""
-    new = numbers_of(rows.repeats)
-    for name, files in evidence.items():
-        for file in files if name != experiment else ():
-            imported = (file.header.imported if file.header else None) or {}
-            if imported.get("digest") == rows.digest and not new.keys().isdisjoint(numbers_of(file.attempts)):
-                raise _counted_twice(
-                    f"the file was imported already, for {quoted(name)}", file, path, _SHARED
-                )
+def _blocks_given_twice(taken: Sequence[TakenFile], experiment: Experiment) -> Iterator[Problem]:
+    """Yield a problem for each repeat whose block another file has of its arm; of one file that is known."""
+    first: dict[tuple[str, int], TakenFile] = {}
+    for file in taken if experiment.pairing == "block" else ():
+        for repeat in file.repeats:
+            if repeat.block is None:
+                continue
+            other = first.setdefault((repeat.arm, repeat.block), file)
+            if other is not file:
+                message = f"{shown(other.path)} has block {repeat.block} of this arm, too"
+                yield Problem(code="PR116", message=message, path=shown(file.path), line=repeat.line)
 
 
-def _counted_twice(what: str, file: SessionFile, path: Path, advice: str | None = None) -> EvidenceError:
-    message = f"{what}, as {quoted(file.name)}; the same numbers can't count twice"
-    return EvidenceError(Problem(code="PR119", message=message, path=shown(path), advice=advice))
+def _origin(taken: Sequence[TakenFile], arm: str | None, algorithm: str) -> dict[str, Any]:
+    """Return what the header keeps of the file that the repeats came from, or of each of several."""
+    every = [_file_origin(file, algorithm) for file in taken]
+    origin = every[0] if len(every) == 1 else {"files": every}
+    return origin if arm is None else origin | {"arm": arm}
+
+
+def _file_origin(file: TakenFile, algorithm: str) -> dict[str, Any]:
+    """Return its name and content: ``blob`` is what git calls it, so the history can tell if it was there."""
+    blob = blob_id(file.data, algorithm)
+    return {"name": file.path.name, "digest": file.digest, "blob": blob} | file.origin
 
 
 def _target(
-    repeats: Sequence[ImportedRepeat],
+    taken: Sequence[TakenFile],
     every_series: Sequence[Series],
     experiment: Experiment,
     predictions: Mapping[str, str],
-    path: Path,
 ) -> Series | None:
     """Return the incomplete series that the repeats go into, or ``None`` for a new one."""
-    arms = {repeat.arm for repeat in repeats}
+    arms = {repeat.arm for file in taken for repeat in file.repeats}
     for series in every_series:
         if series.complete or not is_current(series, None, predictions):
             continue
@@ -188,9 +184,9 @@ def _target(
                 f"series {series.number} of {quoted(experiment.id)} still wants {listed(sorted(wanting))} "
                 f"but has all of {listed(sorted(arms - wanting))}; give what it wants a file of its own"
             )
-            raise EvidenceError(Problem(code="PR118", message=message, path=shown(path)))
+            raise EvidenceError(Problem(code="PR118", message=message, path=shown(taken[0].path)))
         if wanting:
-            _check_blocks(repeats, series, path)
+            _check_blocks(taken, series)
             return series
     return None
 
@@ -201,44 +197,53 @@ def _open_arms(series: Series, experiment: Experiment) -> set[str]:
     return {arm for arm, _ in open_slots(series, experiment)}
 
 
-def _check_blocks(repeats: Sequence[ImportedRepeat], series: Series, path: Path) -> None:
+def _check_blocks(taken: Sequence[TakenFile], series: Series) -> None:
     """Refuse a repeat whose block its arm has already: no telling which one pairs with the other arms."""
     if series.pairing != "block":
         return
-    taken = {(repeat.arm, repeat.block) for repeat in series.repeats}
+    filled = {(repeat.arm, repeat.block) for repeat in series.repeats if repeat.block is not None}
     problems = [
         Problem(
             code="PR116",
             message=f"series {series.number} has block {repeat.block} of this arm already",
-            path=shown(path),
+            path=shown(file.path),
             line=repeat.line,
         )
-        for repeat in repeats
-        if (repeat.arm, repeat.block) in taken
+        for file in taken
+        for repeat in file.repeats
+        if (repeat.arm, repeat.block) in filled
     ]
     if problems:
         raise EvidenceError(problems)
 
 
 def _lines(
-    header: Header, repeats: Sequence[ImportedRepeat], series: Series | None, attempts: Counter[str]
+    header: Header, taken: Sequence[TakenFile], series: Series | None, attempts: Counter[str]
 ) -> Iterator[Line]:
     """Yield a ``started`` and a ``finished`` line for each repeat, in run order."""
     slots = _Slots(series)
-    for repeat in repeats:
-        index = slots.next(repeat.arm)
-        name = repeat_id(header.experiment, header.series, repeat.arm, index)
-        attempt = attempts[name] + 1
-        yield Started(repeat=name, arm=repeat.arm, index=index, attempt=attempt, block=repeat.block)
-        yield Finished(
-            repeat=name,
-            attempt=attempt,
-            outcome=Outcome.OK,
-            values=repeat.values,
-            diagnostics=repeat.diagnostics | {"label": repeat.label},
-            machine=repeat.machine,
-            samples=repeat.samples,
-        )
+    for file in taken:
+        said = {"file": file.path.name} if len(taken) > 1 else {}
+        for repeat in file.repeats:
+            index = slots.next(repeat.arm)
+            name = repeat_id(header.experiment, header.series, repeat.arm, index)
+            attempt = attempts[name] + 1
+            yield Started(repeat=name, arm=repeat.arm, index=index, attempt=attempt, block=repeat.block)
+            yield _finished(name, attempt, repeat, said)
+
+
+def _finished(name: str, attempt: int, repeat: ImportedRepeat, said: dict[str, str]) -> Finished:
+    return Finished(
+        repeat=name,
+        attempt=attempt,
+        outcome=Outcome.OK if repeat.failed is None else Outcome.TASK_FAILED,
+        values=repeat.values,
+        diagnostics=repeat.diagnostics | {"label": repeat.label} | said,
+        cause=None if repeat.failed is None else "failed",
+        error=repeat.failed,
+        machine=repeat.machine,
+        samples=repeat.samples,
+    )
 
 
 class _Slots:

@@ -8,6 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import one_line
+from pytest_prereg.evidence.file_origins import origins_of
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.measure.failures import words
@@ -233,10 +235,17 @@ def anchored_lines(anchored: Anchored) -> list[str]:
 
 
 def _taken_for_granted(experiment: Experiment, file: SessionFile) -> Iterator[str]:
-    """Yield a line for each metric whose rows named no unit."""
-    origin = (file.header.imported if file.header else None) or {}
-    for name in origin.get("units-assumed", ()):
+    """Yield what was read as a repeat, and a line for each thing that the files did not say."""
+    origins = origins_of(file.header)
+    told = [one for one in origins if "repeat" in one]
+    yield from sorted({f"{one['format']}: {one['benchmark']}; a repeat is {one['repeat']}" for one in told})
+    for name in dict.fromkeys(name for one in origins for name in one.get("units-assumed", ())):
         yield f"no unit is given for {name}: taken to be in {experiment.metrics[name].unit}"
+    for declared in (one["declared-independent"] for one in told if "declared-independent" in one):
+        yield f'{declared["although"]}; taken to be independent, as unit = "{declared["unit"]}" declares'
+        break
+    if failed := sum(attempt.outcome is Outcome.TASK_FAILED for attempt in file.attempts):
+        yield f"{failed} of them failed, and {'count' if failed > 1 else 'counts'} as such"
 
 
 def _wanting(experiment: Experiment, series: Series) -> Iterator[tuple[str, int]]:

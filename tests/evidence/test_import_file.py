@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.evidence.holds import ExperimentHold
-from pytest_prereg.evidence.importing import import_file
+from pytest_prereg.evidence.importing import import_files
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import blob_id
 from pytest_prereg.evidence.series import assemble, deciding_series
@@ -39,7 +39,9 @@ class Bench:
 
     def take_numbered(self, name, arm_values, predictions=REGISTERED, **columns):
         path = self.csv(name, arm_values, **columns)
-        return import_file(self.study, self.gate, path, predictions=predictions, head="1f3c9a2", dirty=False)
+        return import_files(
+            self.study, self.gate, [path], predictions=predictions, head="1f3c9a2", dirty=False
+        )
 
     @property
     def files(self):
@@ -86,7 +88,9 @@ def test_an_import_is_a_finished_session_with_its_origin_in_the_header(bench):
 def test_a_unit_that_was_taken_for_granted_is_flagged(bench):
     (bench.folder / "runs.csv").write_text("repeat,metric,value\n1,t,1\n")
 
-    path = import_file(bench.study, bench.gate, bench.folder / "runs.csv", predictions=REGISTERED, arm="new")
+    path = import_files(
+        bench.study, bench.gate, [bench.folder / "runs.csv"], predictions=REGISTERED, arm="new"
+    )
 
     imported = read_session(path).header.imported
     assert (imported["units-assumed"], imported["arm"]) == (["t"], "new")
@@ -168,7 +172,7 @@ def test_the_same_file_is_taken_once(bench):
     (bench.folder / "copy.csv").write_bytes((bench.folder / "a.csv").read_bytes())
 
     with pytest.raises(EvidenceError) as caught:
-        import_file(bench.study, bench.gate, bench.folder / "copy.csv", predictions=REGISTERED)
+        import_files(bench.study, bench.gate, [bench.folder / "copy.csv"], predictions=REGISTERED)
 
     assert str(caught.value) == (
         f'copy.csv: PR119: the file was imported already, as "gate-a/{first.name}"; the same numbers can\'t count twice'
@@ -270,7 +274,7 @@ def test_one_file_is_evidence_of_one_experiment(tmp_path, monkeypatch):
     taken = bench.take("a.csv", {"": [1, 2, 3]})
 
     with pytest.raises(EvidenceError, match=f'imported already, for "gate-a", as "gate-a/{taken.name}"'):
-        import_file(bench.study, second, tmp_path / "a.csv", predictions=REGISTERED)
+        import_files(bench.study, second, [tmp_path / "a.csv"], predictions=REGISTERED)
 
 
 def test_the_header_has_what_git_calls_the_file(bench):

@@ -41,14 +41,14 @@ def state(tmp_path):
 
 
 def judged(state, values):
-    from pytest_prereg.evidence.importing import import_file
+    from pytest_prereg.evidence.importing import import_files
 
     rows = ["arm,repeat,metric,value,unit", *(f",{at},wall,{value},s" for at, value in enumerate(values, 1))]
     file = state.study.folder / "rows.csv"
     file.write_text("\n".join(rows))
     study = state.study
     experiment = study.experiments["runs"]
-    import_file(study, experiment, file, predictions={}, arm=None, form="csv", head=None, dirty=None)
+    import_files(study, experiment, [file], predictions={}, arm=None, form="csv", head=None, dirty=None)
     state.reread()
     return state.assess(study.predictions["quick"])
 

@@ -9,9 +9,9 @@ from pytest_prereg.audit.findings import forgotten
 from pytest_prereg.audit.findings.early import untold
 from pytest_prereg.audit.history.order import Grade
 from pytest_prereg.audit.history.past import Past
-from pytest_prereg.audit.origins import blob_of
 from pytest_prereg.audit.provenance import instruments_in
 from pytest_prereg.errors import PreregError
+from pytest_prereg.evidence.file_origins import blob_of, origins_of
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.instruments import INSTRUMENTS
@@ -108,7 +108,8 @@ def _sessions(state: StudyState) -> Iterator[str]:
             "saw the machine that they ran on."
         )
     nameless = sum(
-        header.origin == "imported" and blob_of(header.imported or {}) is None for _, header in counted
+        header.origin == "imported" and not all(map(blob_of, origins_of(header) or [{}]))
+        for _, header in counted
     )
     if nameless:
         yield (

@@ -30,13 +30,15 @@ class ImportedRepeat(msgspec.Struct, kw_only=True, frozen=True):
     """What the file calls it: the group's name, or the repeat's."""
     index: int
     """1-based, within the arm, in the order of the file."""
-    line: int
-    """Where the file first mentions it."""
+    line: int | None
+    """Where the file first mentions it, if it has lines."""
     block: int | None
     machine: str | None
     values: dict[str, Value]
     diagnostics: dict[str, Any]
     samples: dict[str, int]
+    failed: str | None = None
+    """Why the task failed, if it did."""
 
 
 def collapse(rows: Iterable[Row], experiment: Experiment, complaints: Complaints) -> list[ImportedRepeat]:

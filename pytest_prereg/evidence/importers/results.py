@@ -13,8 +13,7 @@ from pytest_prereg.evidence.importers.numbers import Readings, value_of
 from pytest_prereg.evidence.importers.records import read_records
 from pytest_prereg.evidence.importers.selecting import select_benchmark, values_of
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.registry.formats import FORMATS
-from pytest_prereg.registry.refusals import quoted, suggestion
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,10 +64,7 @@ def _benchmark(
             complaints.fail("PR126", f"{form} holds no benchmarks, and {quoted(select)} is selected")
         read = _csv if form == "csv" else _json
         return FoundBenchmark(name=_LABEL, repeats=(read(data, wanted, complaints),))
-    importer = importer_of(form)
-    if importer is None:
-        complaints.fail("PR127", f"unknown format {quoted(form)}{suggestion(form, FORMATS, 'known')}")
-    found = importer.read(data, complaints)
+    found = importer_of(form, complaints).read(data, complaints)
     complaints.raise_if_any()
     selected = select_benchmark(found, select, complaints)
     return FoundBenchmark(name=selected.name, repeats=(_joined(selected),))
