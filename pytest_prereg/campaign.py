@@ -20,7 +20,7 @@ from pytest_prereg.errors import PreregError, Problem, UsageError
 from pytest_prereg.evidence.cost import rates_of
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
-from pytest_prereg.evidence.model import Header, Series
+from pytest_prereg.evidence.model import Header, Series, Version
 from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number, was_left
@@ -31,15 +31,18 @@ from pytest_prereg.measure.limits import Forecast, Limits
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.planning import first_launches
 from pytest_prereg.measure.schedule import seed_base
+from pytest_prereg.measure.versions.checkout import checkout_of
 from pytest_prereg.permission import is_withdrawn, refusal
 from pytest_prereg.registry.environment_conditions import machine_outside
 from pytest_prereg.registry.uses import stated_of_instruments
+from pytest_prereg.registry.versions import refs_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.measure.versions.checkout import Checkout
     from pytest_prereg.progress import Progress
     from pytest_prereg.registry.model import Experiment, Prediction
 
@@ -192,6 +195,8 @@ class Campaign:
         )
         opened = (one for one in opened if one.seed and serves(one, bound))
         opened = (one for one in opened if {*(one.planned or {})} <= {*experiment.arms})
+        refs = refs_of(experiment)
+        opened = (one for one in opened if {arm: each.ref for arm, each in one.trees.items()} == refs)
         versions = self.state.subject(experiment), self.state.data(experiment)
         started = next((one for one in opened if is_current(one, source, bound, versions)), None)
         planned = sum(((started or experiment).planned or {}).values())
@@ -220,8 +225,9 @@ class Campaign:
             due = self.due(prediction, name)
             if due is None:
                 return
-            executor = LocalExecutor(state.study, experiment)
-            header = self._header(experiment, due, executor)
+            checkout = self._checkout(experiment, due)
+            executor = LocalExecutor(state.study, experiment, checkout=checkout)
+            header = self._header(experiment, due, executor, checkout.versions if checkout else {})
             if self._is_beyond_limits(experiment, header, due):
                 return
             try:
@@ -232,6 +238,11 @@ class Campaign:
                 executor.close()
                 self.outputs.extend(executor.outputs)
                 state.reread()
+
+    def _checkout(self, experiment: Experiment, due: Due) -> Checkout | None:
+        """The versions that the arms are: those of their series, or now that it begins, what their refs mean."""
+        say = self.progress.note if self.progress else None
+        return checkout_of(self.state.study, experiment, due.series, say=say)
 
     def _is_beyond_limits(self, experiment: Experiment, header: Header, due: Due) -> bool:
         """Whether not even the first repeat may be bought: then nothing is started, and no file is begun."""
@@ -264,7 +275,9 @@ class Campaign:
             limits=self.limits,
         )
 
-    def _header(self, experiment: Experiment, due: Due, executor: LocalExecutor) -> Header:
+    def _header(
+        self, experiment: Experiment, due: Due, executor: LocalExecutor, trees: dict[str, Version]
+    ) -> Header:
         state = self.state
         repository = state.repository
         digests = due.predictions.values() or [state.digests[one] for one in sorted(state.digests)]
@@ -291,6 +304,7 @@ class Campaign:
             known=known_digests(file for files in state.files.values() for file in files),
             instruments=stated_of_instruments(state.study),
             rates=rates_of(state.study, experiment, executor.name),
+            trees=trees,
         )
 
 

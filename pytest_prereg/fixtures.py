@@ -13,6 +13,7 @@ from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
 from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.measure.pilot import tried_arms
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
+from pytest_prereg.measure.versions.checkout import checkout_of
 from pytest_prereg.outcomes import record_of, shown_tombstone
 from pytest_prereg.registry.load import find_studies, load_study
 from pytest_prereg.registry.refusals import quoted, suggestion
@@ -79,7 +80,8 @@ class Prereg:
     def _executor(self, study: Study, experiment: Experiment) -> LocalExecutor:
         key = f"{study.path}:{experiment.id}"
         if key not in self._executors:
-            self._executors[key] = LocalExecutor(study, experiment)
+            checkout = checkout_of(study, experiment, kept=False)
+            self._executors[key] = LocalExecutor(study, experiment, checkout=checkout)
             self._executors[key].start()
         return self._executors[key]
 

@@ -30,11 +30,15 @@ class Progress:
     def start(self, experiment: str, missing: int, planned: int, *, may_end_early: bool = False) -> None:
         """Say what is going to be measured, on a line of its own."""
         most = "at most " if may_end_early else ""
+        self.note(f"{experiment}: measuring {most}{missing} of {planned} repeats")
+
+    def note(self, text: str) -> None:
+        """Say something on a line of its own, before anything is measured."""
         with self._terminal() as reporter:
             if reporter:
                 if self._line is not None:
                     reporter.write("\n")
-                self._line = f"{experiment}: measuring {most}{missing} of {planned} repeats"
+                self._line = text
                 reporter.ensure_newline()
                 reporter.write(self._line, flush=True)
 

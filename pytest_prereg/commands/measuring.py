@@ -43,13 +43,15 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     from pytest_prereg.measure.interrupts import sigterm_interrupts  # noqa: PLC0415
     from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
     from pytest_prereg.measure.progress import WaitNotice  # noqa: PLC0415
+    from pytest_prereg.measure.versions.checkout import checkout_of  # noqa: PLC0415
 
     study = load(file)
     tried = experiment_of(study, experiment)
     arms = tried_arms(tried, arm)
     head, dirty = head_of(study)
     told = _Told(tried, arms)
-    with sigterm_interrupts(), LocalExecutor(study, tried) as executor:
+    checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False)
+    with sigterm_interrupts(), LocalExecutor(study, tried, checkout=checkout) as executor:
         planned = dict.fromkeys(arms, count)
         path = pilot(
             study,
@@ -60,6 +62,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
             dirty=dirty,
             observe=told.repeat,
             progress=WaitNotice(partial(click.echo, err=True)).repeat,
+            trees=checkout.versions if checkout else None,
         )
     told.end(shown(path))
     for line in elsewhere(study, [experiment]):

@@ -6,6 +6,8 @@ import os
 import statistics
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.evidence.cost import rates_of
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pytest_prereg.evidence.model import Finished, Started
+    from pytest_prereg.evidence.model import Finished, Started, Version
     from pytest_prereg.measure.executors.base import Executor
     from pytest_prereg.measure.progress import Progress
     from pytest_prereg.registry.model import Experiment, Study
@@ -42,6 +44,7 @@ def pilot(
     dirty: bool | None,
     observe: Callable[[Started, Finished], None],
     progress: Callable[[Progress], None] | None = None,
+    trees: Mapping[str, Version] | None = None,
 ) -> Path:
     """Run ``planned`` repeats of each arm and return the session file that keeps them.
 
@@ -57,6 +60,7 @@ def pilot(
         dirty: Whether the work tree differs from it.
         observe: Called with the two lines of every repeat.
         progress: Called before each repeat, and while one has to wait.
+        trees: What the arms are that are versions of the code.
 
     Raises:
         MeasureError: If nothing can be launched any more.
@@ -64,6 +68,7 @@ def pilot(
     """
     with ExperimentHold.take(study.evidence_folder, experiment.id) as hold:
         header = _header(study, experiment, executor.name, planned=planned, head=head, dirty=dirty)
+        header = msgspec.structs.replace(header, trees=dict(trees or {}))
         writer = SessionWriter.open(study.evidence_folder, header, hold=hold)
         measure(study, experiment, None, writer, executor, header=header, progress=progress, observe=observe)
         return writer.path

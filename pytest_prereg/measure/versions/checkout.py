@@ -1,4 +1,4 @@
-"""Versions of the code on disk while an experiment is measured: checked out, built, and removed at its end."""
+"""Versions of the code while an experiment is measured: checked out, built, and removed at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_prereg.measure.executors.text import file_tail
 from pytest_prereg.measure.versions import environments, submodules, witness
 from pytest_prereg.measure.versions.folders import Folder
 from pytest_prereg.measure.versions.git import GitError, git, is_there, line
-from pytest_prereg.measure.versions.resolving import SHORT
+from pytest_prereg.measure.versions.resolving import SHORT, resolve
 from pytest_prereg.measure.versions.running import run
 from pytest_prereg.measure.versions.work_tree import commit_of
 from pytest_prereg.registry.refusals import listed, quoted
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pytest_prereg.evidence.model import Version
+    from pytest_prereg.evidence.model import Series, Version
     from pytest_prereg.measure.versions.resolving import Resolved
     from pytest_prereg.registry.model import Experiment, Study
 
@@ -41,13 +41,12 @@ class Place(NamedTuple):
 
     tree: Path
     environment: Path
-    notes: Path
     log: Path
     """What building it printed."""
 
 
 class Checkout:
-    """The versions that an experiment's arms are, each distinct tree once; :meth:`start` may follow a close."""
+    """The versions that an experiment's arms are, each distinct tree once; closed, it may start anew."""
 
     def __init__(
         self,
@@ -55,14 +54,14 @@ class Checkout:
         experiment: Experiment,
         resolved: Resolved,
         *,
-        say: Callable[[str], None] = lambda _: None,
+        say: Callable[[str], None] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.study = study
         self.experiment = experiment
         self.root = resolved.root
         self.versions = resolved.versions
-        self.say = say
+        self.say = say or (lambda _: None)
         self.environ = scrub(undirected(os.environ if environ is None else environ))[0]
         self._inside = study.folder.resolve().relative_to(self.root)
         self._folder: Folder | None = None
@@ -85,25 +84,19 @@ class Checkout:
             raise
 
     def place_of(self, arm: str) -> tuple[str, dict[str, str]]:
-        """Return the folder that an arm's command is run in, and the variables that make its version the one.
-
-        What earlier repeats of the same version have noted of their imports is forgotten.
-        """
+        """Return the folder that an arm is run in, and the variables to set for it."""
         place = self._places[self._version(arm).tree]
-        witness.forget(place.notes)
         return str(place.tree / self._inside), self._variables(place, self._declared(arm))
 
     def problem_of(self, arm: str, workdir: Path) -> str | None:
-        """Return why a repeat that has just ended is none of its version; ``None`` if nothing shows that.
+        """Return why a repeat that has ended is none of its version; ``None`` if nothing shows that.
 
-        Args:
-            arm: Whose repeat it was.
-            workdir: The repeat's own folder; modules may well come from there.
+        ``workdir`` is the folder that ``PREREG_TRACES`` named to all that the repeat ran.
         """
         version = self._version(arm)
         others = [one for tree, one in self._provided.items() if tree != version.tree]
         own = self._provided[version.tree]
-        return witness.strayed(self._places[version.tree].notes, own, others, self.root, workdir)
+        return witness.strayed(workdir, own, others, self.root)
 
     def close(self) -> None:
         """Remove all that was checked out and built; a second call does nothing."""
@@ -133,7 +126,7 @@ class Checkout:
     def _check_out(self, tree: str, arms: list[str]) -> None:
         assert self._folder is not None
         above, name, arm = self._folder.path, tree[:DIGITS], arms[0]
-        place = Place(above / name, above / f"{name}.env", above / f"{name}.notes", above / f"{name}.log")
+        place = Place(above / name, above / f"{name}.env", above / f"{name}.log")
         try:
             self._add(place, self.versions[arm])
             files = [os.fsdecode(path) for path in git(place.tree, "ls-files", "-z").split(b"\0")]
@@ -158,9 +151,8 @@ class Checkout:
             commit = commit_of(self.root, version.tree, commit if has_it else None)
         git(self.root, "worktree", "add", "--quiet", "--detach", str(place.tree), commit)
         if paths := submodules.check_out(place.tree, self.root):
-            self.say(
-                f"checked out submodule{'s' * (len(paths) != 1)} {listed(paths)} of {version.tree[:SHORT]}"
-            )
+            noun = f"submodule{'s' * (len(paths) != 1)}"
+            self.say(f"checked out {noun} {listed(paths)} of {version.tree[:SHORT]}")
 
     def _make_environment(self, place: Place, arm: str) -> None:
         table = self.experiment.table
@@ -170,16 +162,15 @@ class Checkout:
         except subprocess.CalledProcessError as error:
             message = f"{error.cmd} ended with status {error.returncode}"
             raise MeasureError(self._problem(arm, message, file_tail(place.log) or None)) from error
-        witness.install(packages, tree=place.tree, environment=place.environment, notes=place.notes)
+        witness.install(packages, tree=place.tree, environment=place.environment)
 
     def _build(self, place: Place, arms: list[str]) -> None:
         """Run ``build`` in a version, once, with what all arms of the experiment have of variables."""
         command = self.experiment.table.build
         if not command:
             return
-        self.say(
-            f"building {' and '.join(arms)} ({self.versions[arms[0]].tree[:SHORT]}): {shlex.join(command)}"
-        )
+        what = f"{' and '.join(arms)} ({self.versions[arms[0]].tree[:SHORT]})"
+        self.say(f"building {what}: {shlex.join(command)}")
         declared = self.experiment.table.env or {}
         environ = {**self.environ, **declared, **self._variables(place, declared)}
         program = _found(command[0], environ["PATH"])
@@ -214,6 +205,35 @@ class Checkout:
         )
 
 
+def checkout_of(
+    study: Study,
+    experiment: Experiment,
+    series: Series | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+    kept: bool = True,
+) -> Checkout | None:
+    """Resolve the versions that an experiment's arms are; ``None`` where they are none. Nothing is on disk yet.
+
+    Args:
+        study: The study.
+        experiment: One of its experiments.
+        series: The series that is gone on with, whose arms stay what they were.
+        say: Takes what a person should know of it, line by line.
+        kept: Whether a work tree that no commit has is kept for later sessions.
+
+    Raises:
+        MeasureError: PR134, all refs that can't be resolved at once.
+    """
+    resolved = resolve(study, experiment, series, kept=kept)
+    if resolved is None:
+        return None
+    checkout = Checkout(study, experiment, resolved, say=say)
+    for note in resolved.notes:
+        checkout.say(note)
+    return checkout
+
+
 def _found(program: str, path: str) -> str:
-    """Return a program as it is found on a version's own path: by itself, this process would look on its own."""
+    """Return a program as a version's own path has it: left to itself, this process would look on its own."""
     return shutil.which(program, path=path) or program

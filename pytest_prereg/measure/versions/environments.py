@@ -1,4 +1,4 @@
-"""A virtual environment for each version: its ``python`` and ``pip`` are those of ``build`` and ``command``."""
+"""A virtual environment for each version, whose ``python`` and ``pip`` ``build`` and ``command`` get."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PIP = "pip"
 _NO_PIP = """\
 #!/bin/sh
-echo "this environment has no pip: neither \\"build\\" nor \\"command\\" names it; python -m ensurepip brings it" >&2
+echo 'this environment has no pip, since neither "build" nor "command" names it' >&2
+echo 'python -m ensurepip brings it' >&2
 exit 1
 """
 """In place of the pip that would be found next, which installs elsewhere."""

@@ -1,4 +1,4 @@
-"""Folders for versions that are checked out, outside of the repository; each is somebody's, and nobody's later.
+"""Folders for versions that are checked out, outside of the repository, each of one session alone.
 
 A session holds a file lock for its folder, which dies with its process: what a killed session left is known
 by that, whatever became of its process id, and removed by the next. Two sessions at once leave each other's.
@@ -59,7 +59,7 @@ class Folder:
 
 
 def sweep(root: Path, above: Path) -> None:
-    """Remove the folders of dead sessions, and what the repository at ``root`` keeps of work trees in them."""
+    """Remove the folders of dead sessions, and what the repository at ``root`` knows of their work trees."""
     there = [Path(str(path).removesuffix(LOCK)) for path in above.glob(f"{PREFIX}*")]
     for folder in dict.fromkeys([*there, *_known(root)]):
         descriptor = _taken(_lock_of(folder), make=False)

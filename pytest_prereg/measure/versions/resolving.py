@@ -140,10 +140,8 @@ class _Resolver:
             )
         best = self._asked("merge-base", head, other)
         if len(bases) > 1:
-            self.notes.append(
-                f"{arm} is {best[:SHORT]}: HEAD and {ref.removeprefix(MERGE_BASE)} have {len(bases)} merge bases, "
-                "and git merge-base takes that one"
-            )
+            several = f"HEAD and {ref.removeprefix(MERGE_BASE)} have {len(bases)} merge bases"
+            self.notes.append(f"{arm} is {best[:SHORT]}: {several}, and git merge-base takes that one")
         return best
 
     def _commit(self, revision: str, otherwise: str, advice: str | None = None) -> str:

@@ -41,7 +41,7 @@ def check_out(folder: Path, root: Path) -> list[str]:
 
 
 def _check_out(folder: Path, modules: Path, origin: str, *, is_own: bool) -> list[str]:
-    """Check out the submodules of a repository, whose own are kept in ``modules`` as far as the user has them."""
+    """Check out the submodules of a repository; ``modules`` has those that are on this machine already."""
     found = list(_submodules(folder))
     for each in found:
         there, address = modules / each.name, _absolute(each.url, origin)

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import py_compile
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.measure.executors.base import TRACES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MODULE = "_prereg_witness"
 PTH = "prereg-witness.pth"
-SUFFIX = ".json"
 ROOTS = ("", "src", "lib", "python")
 """Folders of a repository, beside the study's own, whose modules are imported by their bare names."""
 
 SOURCE = """\
 import atexit, os, sys
 
-HERE, STANDARD, NOTES = {here!r}, {standard!r}, {notes!r}
+HERE, STANDARD = {here!r}, {standard!r}
+NOTES = os.environ.get({traces!r})
 
 
 def is_known(file):
@@ -46,11 +49,15 @@ def note():
         import json
 
         place = os.path.join(NOTES, "%d-%s.json" % (os.getpid(), os.urandom(4).hex()))
-        with open(place, "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(found, file)
+        try:
+            with open(place, "w", encoding="utf-8", errors="surrogateescape") as file:
+                json.dump(found, file)
+        except OSError:
+            pass
 
 
-atexit.register(note)
+if NOTES:
+    atexit.register(note)
 """
 """Registered before all else, it is called after all else."""
 
@@ -64,44 +71,35 @@ class Provided(msgspec.Struct, kw_only=True, frozen=True):
     """Modules that it provides, by their top-level names."""
 
 
-def install(packages: Path, *, tree: Path, environment: Path, notes: Path) -> None:
+def install(packages: Path, *, tree: Path, environment: Path) -> None:
     """Let every Python that starts in an environment note what it imports from elsewhere.
 
     Args:
         packages: The environment's folder of packages.
         tree: Where the version is checked out.
         environment: The folder of the environment.
-        notes: Where the notes go; made here.
     """
-    notes.mkdir()
     here = tuple(f"{folder}/" for folder in (tree, environment))
     found = Path(sysconfig.get_path("stdlib"))
     standard = tuple({f"{found}/", f"{found.resolve()}/"})
-    source = SOURCE.format(here=here, standard=standard, notes=str(notes))
-    (packages / f"{MODULE}.py").write_text(source, encoding="utf-8")
+    source = SOURCE.format(here=here, standard=standard, traces=TRACES)
+    module = packages / f"{MODULE}.py"
+    module.write_text(source, encoding="utf-8")
+    py_compile.compile(str(module), doraise=True)  # else the first repeat would do it, and take longer
     (packages / PTH).write_text(f"import {MODULE}\n", encoding="utf-8")
 
 
-def forget(notes: Path) -> None:
-    """Remove the notes of what ran before."""
-    for path in notes.glob(f"*{SUFFIX}"):
-        path.unlink(missing_ok=True)
-
-
-def strayed(
-    notes: Path, own: Provided, others: Iterable[Provided], work_tree: Path, workdir: Path
-) -> str | None:
+def strayed(notes: Path, own: Provided, others: Iterable[Provided], work_tree: Path) -> str | None:
     """Say which module came from outside of its tree and should not have; ``None`` if none did.
 
     Args:
-        notes: Where the notes are.
+        notes: The folder that the repeat was given for them.
         own: The tree that the process was to run.
         others: Those of other arms.
         work_tree: The study's own, which is none of them.
-        workdir: The repeat's folder for files of its own: what it wrote there it may import.
     """
     places = [(work_tree, "the work tree"), *((each.folder, f"the version of {each.arm}") for each in others)]
-    noted = sorted(each for each in _noted(notes).items() if not Path(each[1]).is_relative_to(workdir))
+    noted = sorted(_noted(notes).items())
     for name, file in noted:
         if whose := next((what for folder, what in places if Path(file).is_relative_to(folder)), None):
             return f"module {name} came from {whose}, and not from the version of {own.arm}: {file}"
@@ -126,7 +124,7 @@ def provided(files: Iterable[str], folder: str) -> frozenset[str]:
 
 
 def _noted(notes: Path) -> Mapping[str, str]:
-    return dict(pair for path in sorted(notes.glob(f"*{SUFFIX}")) for pair in _pairs(path))
+    return dict(pair for path in sorted(notes.glob("*.json")) for pair in _pairs(path))
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
