@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_prereg.commands import measuring, reading, registering
+from pytest_prereg.commands import measuring, reading, registering, starting
 from pytest_prereg.commands.group import main
 
-__all__ = ["main", "measuring", "reading", "registering"]
+__all__ = ["main", "measuring", "reading", "registering", "starting"]
