@@ -45,13 +45,20 @@ def numbers_of(repeats: Iterable[Repeat], *, without: Container[str] = ()) -> Co
 
 
 def _numbers(repeat: Repeat, without: Container[str]) -> str:
-    """Single values alone: where a vector is the same, so are they, and it would be long."""
+    """Single values, if there are any: where a vector is the same, so are they, and it would be long."""
     single = {
         name: value
         for name, value in repeat.values.items()
         if name not in without and not isinstance(value, list)
     }
-    return repr(sorted(single.items())) if single else ""
+    if single:
+        return repr(sorted(single.items()))
+    vectors = {
+        name: hash(tuple(value))
+        for name, value in repeat.values.items()
+        if name not in without and isinstance(value, list)
+    }
+    return repr(sorted(vectors.items())) if vectors else ""
 
 
 def holds_the_same(new: Counter[str], old: Counter[str]) -> bool:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment
 
 _SHARED = "Arms that are compared with the same repeats belong into one experiment."
-_NO_REPEAT = "One process can't yield two repeats of an arm: give the other benchmark an arm of its own."
+_NO_REPEAT = "Two benchmarks of one file are no repeats of each other: give the other one an arm of its own."
+_TWICE = "the same numbers can't count twice"
 
 
 def given_twice(files: Sequence[TakenFile]) -> Iterator[Problem]:
@@ -63,8 +64,11 @@ def imported_before(
     exact = exact_metrics(experiment)
     for file in evidence[experiment.id]:
         if what := _of_this(taken, file, exact):
-            advice = _NO_REPEAT if what.endswith("benchmark of it") else None
-            yield _counted_twice(what, file, taken, advice)
+            yield _refused(f"{what}, as {quoted(file.name)}; {_TWICE}", taken)
+            return
+        if other := _other_benchmark(taken, file):
+            what = f"its benchmark {quoted(other)} was imported for the same arm, as {quoted(file.name)}"
+            yield _refused(what, taken, _NO_REPEAT)
             return
     new = numbers_of(taken.repeats)
     for name, files in evidence.items():
@@ -73,7 +77,7 @@ def imported_before(
                 numbers_of(file.attempts)
             ):
                 what = f"the file was imported already, for {quoted(name)}"
-                yield _counted_twice(what, file, taken, _SHARED)
+                yield _refused(f"{what}, as {quoted(file.name)}; {_TWICE}", taken, _SHARED)
                 return
 
 
@@ -81,11 +85,11 @@ def _of_this(taken: TakenFile, file: SessionFile, exact: frozenset[str]) -> str 
     """Why a session of the same experiment has the numbers of a file."""
     origins = origins_of(file.header)
     for origin in origins:
-        if origin.get("digest") == taken.digest:
-            if taken.benchmark is None or origin.get("benchmark") in {None, taken.benchmark}:
-                return "the file was imported already"
-            if {one.arm for one in taken.repeats} & {one.arm for one in file.attempts}:
-                return "an arm has another benchmark of it"
+        if (
+            origin.get("digest") == taken.digest
+            and origin.get("benchmark", taken.benchmark) == taken.benchmark
+        ):
+            return "the file was imported already"
         if taken.readings is not None and origin.get("readings") == taken.readings:
             return "its numbers were imported already"
     without = frozenset() if origins else exact
@@ -96,6 +100,13 @@ def _of_this(taken: TakenFile, file: SessionFile, exact: frozenset[str]) -> str 
     return f"its repeats were {where} already, all or some of them"
 
 
-def _counted_twice(what: str, file: SessionFile, taken: TakenFile, advice: str | None) -> Problem:
-    message = f"{what}, as {quoted(file.name)}; the same numbers can't count twice"
+def _other_benchmark(taken: TakenFile, file: SessionFile) -> str | None:
+    """Return the benchmark that a session has of the same file, in the same arm."""
+    if {one.arm for one in taken.repeats}.isdisjoint(one.arm for one in file.attempts):
+        return None
+    origins = (origin for origin in origins_of(file.header) if origin.get("digest") == taken.digest)
+    return next((str(origin.get("benchmark")) for origin in origins), None)
+
+
+def _refused(message: str, taken: TakenFile, advice: str | None = None) -> Problem:
     return Problem(code="PR119", message=message, path=shown(taken.path), advice=advice)

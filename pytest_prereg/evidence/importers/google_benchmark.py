@@ -37,7 +37,7 @@ _TOLD = ("date", "executable", "library_version", "library_build_type")
 
 class _GoogleBenchmark:
     name = "google-benchmark"
-    repeat = "a process; a repetition only where it is declared"
+    repeat = "a process"
 
     def recognises(self, name: str, data: bytes) -> bool:
         del name
@@ -54,7 +54,7 @@ class _GoogleBenchmark:
         groups = _groups(rows)
         if not groups:
             complaints.fail("PR110", "the file holds no benchmark, aggregates apart")
-        told = {key: context[key] for key in _TOLD if isinstance(context.get(key), str)}
+        told = {key: context[key].rpartition("/")[2] for key in _TOLD if isinstance(context.get(key), str)}
         found = [_benchmark(name, members, told, complaints) for name, members in groups.items()]
         complaints.raise_if_any()
         return found

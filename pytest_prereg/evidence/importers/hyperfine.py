@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.importers.complaints import Complaints
 
 _PER_RUN = {"times": "s", "memory_usage_byte": "byte", "exit_codes": "1"}
-_OF_ALL = ("mean", "stddev", "median", "user", "system", "min", "max")
+_OF_ALL = {
+    **dict.fromkeys(("user", "system"), "is kept as a mean over all runs only: none of them has it"),
+    **dict.fromkeys(
+        ("mean", "stddev", "median", "min", "max"), "is of all runs together: none of them has it"
+    ),
+}
 _NO_TIMES = 'it holds a summary only, without the "times" of its runs; export it anew with --export-json'
 
 
@@ -68,7 +73,7 @@ def _run(position: int, run: dict[str, Any], about: dict[str, Any]) -> FoundRepe
         label=f"run {position}",
         readings=found.readings,
         units=_PER_RUN,
-        unreadable=found.unreadable,
+        unreadable=_OF_ALL | found.unreadable,
         diagnostics=about,
         failed=_failure(run),
         failed_by="exit_codes",

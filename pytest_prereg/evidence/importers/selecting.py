@@ -35,25 +35,28 @@ def select_benchmark(
         return found[0]
     if select is None:
         what = f"the file holds {len(found)} benchmarks, and none is selected"
-    else:
-        named = _called(select, found)
-        if len(named) == 1:
-            return named[0]
-        what = f"{len(named)} benchmarks are called" if named else "the file holds no benchmark"
-        match = None if named else nearest(select, [one.name for one in found])
-        what += f" {quoted(select)}" + (f"; did you mean {quoted(match)}?" if match else "")
-    return complaints.fail("PR126", what, advice=_choice(found))
+        complaints.fail("PR126", what, advice=_choice(found, range(len(found))))
+    named = _called(select, found)
+    if len(named) == 1:
+        return found[named[0]]
+    what = f"{len(named)} benchmarks are called" if named else "the file holds no benchmark"
+    match = None if named else nearest(select, (name for one in found for name in (one.name, *one.aliases)))
+    hint = f"; did you mean {quoted(match)}?" if match else ""
+    advice = _choice(found, named or range(len(found)))
+    return complaints.fail("PR126", f"{what} {quoted(select)}{hint}", advice=advice)
 
 
-def _called(select: str, found: Sequence[FoundBenchmark]) -> list[FoundBenchmark]:
-    named = [one for one in found if one.name == select] or [one for one in found if select in one.aliases]
+def _called(select: str, found: Sequence[FoundBenchmark]) -> list[int]:
+    """Return the positions of the benchmarks that are meant."""
+    named = [position for position, one in enumerate(found) if one.name == select]
+    named = named or [position for position, one in enumerate(found) if select in one.aliases]
     is_number = select.isascii() and select.isdigit() and 0 < int(select[:9]) <= len(found)
-    return named or ([found[int(select[:9]) - 1]] if is_number else [])
+    return named or ([int(select[:9]) - 1] if is_number else [])
 
 
-def _choice(found: Sequence[FoundBenchmark]) -> str:
-    several = [f"  {number}  {one.name}" for number, one in enumerate(found[:_MOST_NAMES], 1)]
-    more = [f"  … and {len(found) - _MOST_NAMES} more"] if len(found) > _MOST_NAMES else []
+def _choice(found: Sequence[FoundBenchmark], positions: Sequence[int]) -> str:
+    several = [f"  {position + 1}  {found[position].name}" for position in positions[:_MOST_NAMES]]
+    more = [f"  … and {len(positions) - _MOST_NAMES} more"] if len(positions) > _MOST_NAMES else []
     return "\n".join(["Select one, by its name or its number:", *several, *more])
 
 

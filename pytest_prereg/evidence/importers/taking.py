@@ -132,9 +132,10 @@ def _check_independent(benchmark: FoundBenchmark, experiment: Experiment, compla
     if benchmark.refusal is None or unit in benchmark.declared_by:
         return
     if not benchmark.declared_by:
-        complaints.fail("PR125", f"{quoted(benchmark.name)} has no repeats: {benchmark.refusal}")
+        complaints.add("PR125", f"{quoted(benchmark.name)} has no repeats: {benchmark.refusal}")
+        return
     declared = " or ".join(f'unit = "{one}"' for one in benchmark.declared_by)
-    complaints.fail(
+    complaints.add(
         "PR125",
         f"{quoted(benchmark.name)}: {benchmark.refusal}, and not independent",
         advice="Run it once for each repeat, in a process of its own, and import all files together;\n"
@@ -150,11 +151,11 @@ def _arm(experiment: Experiment, arm: str | None, complaints: Complaints) -> str
     if arm is None and len(arms) == 1:
         return next(iter(arms))
     if arm is None:
-        complaints.fail("PR113", f"the file names no arm (there are {listed(arms)}); give --arm")
-    if arm not in arms:
+        complaints.add("PR113", f"the file names no arm (there are {listed(arms)}); give --arm")
+    elif arm not in arms:
         hint = suggestion(arm, named, "its arms") if named else "; it has no arms"
-        complaints.fail("PR113", f"experiment {quoted(experiment.id)} has no arm {quoted(arm)}{hint}")
-    return arm
+        complaints.add("PR113", f"experiment {quoted(experiment.id)} has no arm {quoted(arm)}{hint}")
+    return arm or ONLY_ARM
 
 
 def _values(
