@@ -240,7 +240,7 @@ class Campaign:
                 state.reread()
 
     def _checkout(self, experiment: Experiment, due: Due) -> Checkout | None:
-        """The versions that the arms are: those of their series, or now that it begins, what their refs mean."""
+        """The versions that the arms are: those of their series or, where it begins now, what refs mean."""
         say = self.progress.note if self.progress else None
         return checkout_of(self.state.study, experiment, due.series, say=say)
 

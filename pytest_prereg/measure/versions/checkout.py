@@ -213,7 +213,7 @@ def checkout_of(
     say: Callable[[str], None] | None = None,
     kept: bool = True,
 ) -> Checkout | None:
-    """Resolve the versions that an experiment's arms are; ``None`` where they are none. Nothing is on disk yet.
+    """Resolve the versions that an experiment's arms are, without checking any out; else ``None``.
 
     Args:
         study: The study.
