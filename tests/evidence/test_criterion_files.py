@@ -138,6 +138,18 @@ def test_what_is_wrong_is_told(content, refusal):
     assert refused(IMPORTER, content).split("\n")[0] == refusal
 
 
+@pytest.mark.parametrize(
+    ("iterations", "times", "lost"),
+    [([1, 1], [1.7e308, 1.7e308], "mean"), ([1e-200, 2e-200], [1, 2], "slope")],
+    ids=["too large", "too small"],
+)
+def test_what_is_beyond_all_numbers_is_no_reading(iterations, times, lost):
+    repeat = repeat_of(IMPORTER, {"sampling_mode": "Linear", "iters": iterations, "times": times})
+
+    assert repeat.unreadable[lost] == "is NaN, no finite number"
+    assert len(repeat.readings["time"]) == 2
+
+
 def test_wrong_raw_rows_are_told_all_at_once():
     wrong = RAW.replace("24.0", "x").replace("100.0,ns,1", "100.0,ms,0").replace("33.0,ns", "33.0,us")
 

@@ -176,6 +176,9 @@ class TestRequestsThatFailed:
         assert repeat.unreadable["ttfts"] == "has 1 requests that failed among the others, and not which"
         assert repeat.readings["mean_ttft_ms"] == 20.0
 
+    def test_are_as_many_as_a_session_file_can_keep(self):
+        assert repeat_of(VLLM, SERVE | {"failed": 1e300}).diagnostics["failed_requests"] == 1 << 53
+
     @pytest.mark.parametrize(("importer", "run"), [(VLLM, SERVE), (SGLANG, SGL)])
     def test_all_of_them_are_a_run_that_failed(self, importer, run):
         assert repeat_of(importer, run | {"completed": 0}).failed == "no request was completed"
@@ -230,5 +233,6 @@ class TestWhatIsNoRun:
         assert refused(importer, content).split("\n")[0] == refusal
 
     def test_neither_tool_takes_what_the_other_wrote(self):
-        assert not VLLM.recognises("r.json", json.dumps(SGL).encode())
+        about_the_server = {"server_info": {"model_id": "org/model", "elapsed_time": 1, "num_requests": 2}}
+        assert not VLLM.recognises("r.json", json.dumps(SGL | about_the_server).encode())
         assert not SGLANG.recognises("r.jsonl", json.dumps(SERVE).encode())
