@@ -32,7 +32,9 @@ def make(folder: Path, *, with_pip: bool, log: Path) -> Path:
         OSError: No process can be started, or nothing be written.
     """
     without = [] if with_pip else ["--without-pip"]
-    status = run([sys.executable, "-m", "venv", *without, str(folder)], folder.parent, dict(os.environ), log)
+    # Whatever the user has on PYTHONPATH: a module there may have the name of one that this needs.
+    command = [sys.executable, "-I", "-m", "venv", *without, str(folder)]
+    status = run(command, folder.parent, os.environ, log)
     if status:
         raise subprocess.CalledProcessError(status, "python -m venv")
     if not with_pip:
