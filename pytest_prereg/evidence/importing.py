@@ -12,6 +12,7 @@ from pytest_prereg.evidence.importers.counting_twice import (
     given_twice,
     imported_before,
     of_different_benchmarks,
+    of_one_seed,
 )
 from pytest_prereg.evidence.importers.taking import take_file
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
@@ -133,6 +134,7 @@ def _taken(
     for file in taken:
         problems += imported_before(file, experiment, evidence)
     problems += given_twice(taken)
+    problems += of_one_seed(taken)
     if select is None or not select.isdigit():
         problems += of_different_benchmarks(taken)
     problems += _blocks_given_twice(taken, experiment)

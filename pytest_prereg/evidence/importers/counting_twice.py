@@ -41,6 +41,24 @@ def _same(file: TakenFile, other: TakenFile) -> str | None:
     return None
 
 
+def of_one_seed(files: Sequence[TakenFile]) -> Iterator[Problem]:
+    """Yield a PR117 problem for each repeat of the seed of an earlier one of its arm: it may be its copy."""
+    first: dict[tuple[str, str], TakenFile] = {}
+    for file in files:
+        for repeat in file.repeats:
+            seed = repeat.diagnostics.get("seed")
+            if seed is None:
+                continue
+            key = (repeat.arm, str(seed))
+            if key in first:
+                message = f"{repeat.label} has seed {key[1]}, as one of {shown(first[key].path)} has"
+                advice = "Independent runs have seeds of their own."
+                yield Problem(
+                    code="PR117", message=message, path=shown(file.path), line=repeat.line, advice=advice
+                )
+            first.setdefault(key, file)
+
+
 def of_different_benchmarks(files: Sequence[TakenFile]) -> Iterator[Problem]:
     """Yield a PR126 problem for each file of another benchmark than the first: they are no repeats of it."""
     for first, file in ((files[0], each) for each in files[1:]):
