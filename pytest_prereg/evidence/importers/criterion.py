@@ -6,7 +6,6 @@ All samples of a file are of one process, so a file is one repeat. Other files b
 from __future__ import annotations
 
 import math
-import statistics
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.documents import read_document
@@ -124,7 +123,7 @@ def _per_iteration(
     each = [total / count for count, total in zip(counts, totals, strict=True)]
     found.add("time", each)
     found.add("mean", _sum(each) / len(each))
-    found.add("median", statistics.median(each))
+    found.add("median", _median(sorted(each)))
     if is_linear:
         squares = _sum(count * count for count in counts)
         products = _sum(count * total for count, total in zip(counts, totals, strict=True))
@@ -133,10 +132,21 @@ def _per_iteration(
 
 
 def _sum(values: Iterable[float]) -> float:
-    try:
-        return math.fsum(values)
-    except (OverflowError, ValueError):  # beyond all numbers, or infinities of either sign
-        return math.nan
+    """Return the sum, added in order as criterion does.
+
+    Mean, median and slope are then those of estimates.json to the last bit: so the numbers of a process are
+    known again, whichever of its files they come from.
+    """
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def _median(ordered: Sequence[float]) -> float:
+    last = len(ordered) - 1
+    below, above = ordered[last // 2], ordered[(last + 1) // 2]
+    return below + (above - below) * 0.5
 
 
 def _benchmark(name: str, found: Readings, unreadable: dict[str, str], unit: str) -> FoundBenchmark:
