@@ -138,6 +138,12 @@ def _of_measured(state: StudyState, measured: list[Header]) -> Iterator[str]:
             f"What else had been changed when {dirty} {of_all} began: the work tree was not as committed, "
             "and only code, subject and data of the experiment are digested."
         )
+    unkept = sum(any(version.dirty for version in header.trees.values()) for header in measured)
+    if unkept:
+        yield (
+            f"What exactly was run in {unkept} {of_all}: an arm was a work tree that no commit has, and git "
+            "keeps its tree only where it was measured."
+        )
     commands = {header.experiment for header in measured} & {
         name for name, one in state.study.experiments.items() if one.kind == "command"
     }

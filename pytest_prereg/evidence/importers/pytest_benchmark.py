@@ -38,6 +38,7 @@ _SECONDS = (
 )
 _UNITS = {**dict.fromkeys(_SECONDS, "s"), "ops": "1/s"}
 _NOT_READ = frozenset({"data", "outliers"})
+_NO_COMMIT = "unversioned"
 _SUMMARY_ONLY = (
     "is left out: the file holds a summary only. Write it with --benchmark-json FILE, or add "
     "--benchmark-save-data to what saves it"
@@ -79,8 +80,11 @@ def _about(document: dict[str, Any]) -> dict[str, Any]:
     said = {
         "pytest-benchmark": document.get("version"),
         "datetime": document.get("datetime"),
-        "commit": commit.get("id"),
-        "dirty": commit.get("dirty"),
+        **(
+            {}
+            if commit.get("id") == _NO_COMMIT
+            else {"commit": commit.get("id"), "dirty": commit.get("dirty")}
+        ),
         "python": object_of(document.get("machine_info")).get("python_version"),
     }
     return {key: value for key, value in said.items() if isinstance(value, str | bool)}

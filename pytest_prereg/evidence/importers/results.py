@@ -11,9 +11,9 @@ from pytest_prereg.evidence.importers.documents import read_documents
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
 from pytest_prereg.evidence.importers.numbers import Readings, value_of
 from pytest_prereg.evidence.importers.records import read_records
-from pytest_prereg.evidence.importers.selecting import select_benchmark, values_of
+from pytest_prereg.evidence.importers.selecting import failure_of, select_benchmark, values_of
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,24 +49,35 @@ def read_result(
         data = path.read_bytes()
     except OSError as error:
         complaints.fail("PR110", f"the file can't be read: {error.strerror}")
-    benchmark = _benchmark(data, form, [reading for reading, _ in fields.values()], select, complaints)
+    benchmark = _benchmark(data, form, fields, select, complaints)
     (values,) = values_of(benchmark, benchmark.repeats, fields, complaints)
     complaints.raise_if_any()
     return values
 
 
 def _benchmark(
-    data: bytes, form: str, wanted: Iterable[str], select: str | None, complaints: Complaints
+    data: bytes,
+    form: str,
+    fields: Mapping[str, tuple[str, str]],
+    select: str | None,
+    complaints: Complaints,
 ) -> FoundBenchmark:
     """Return a benchmark of one repeat: all that the file says."""
     if form in PLAIN:
         if select is not None:
             complaints.fail("PR126", f"{form} holds no benchmarks, and {quoted(select)} is selected")
-        read = _csv if form == "csv" else _json
-        return FoundBenchmark(name=_LABEL, repeats=(read(data, wanted, complaints),))
+        wanted = [reading for reading, _ in fields.values()]
+        said = _csv(data, complaints) if form == "csv" else _json(data, wanted, complaints)
+        return FoundBenchmark(name=_LABEL, repeats=(said,))
     found = importer_of(form, complaints).read(data, complaints)
     complaints.raise_if_any()
     selected = select_benchmark(found, select, complaints)
+    summed_up = all(reading in selected.summaries for reading, _ in fields.values())
+    if selected.refusal and not selected.repeats and not summed_up:
+        complaints.fail("PR125", f"{quoted(selected.name)} has no repeats: {selected.refusal}")
+    for repeat in selected.repeats:
+        if failed := failure_of(repeat, fields):
+            complaints.add("PR115", f"{repeat.label} failed: {failed}", line=repeat.line)
     return FoundBenchmark(name=selected.name, repeats=(_joined(selected),))
 
 
@@ -93,9 +104,8 @@ def _samples(values: Sequence[Value]) -> Value:
     return flat[0] if len(flat) == 1 else flat
 
 
-def _csv(data: bytes, wanted: Iterable[str], complaints: Complaints) -> FoundRepeat:
+def _csv(data: bytes, complaints: Complaints) -> FoundRepeat:
     """A column is a reading, its rows are samples; an empty cell among others is none."""
-    del wanted
     records = read_records(data, is_json=False, complaints=complaints)
     complaints.raise_if_any()
     found = Readings()
@@ -123,16 +133,19 @@ def _rows(values: list[Any]) -> list[dict[str, Any]] | None:
 
 def _of_rows(rows: Iterable[dict[str, Any]]) -> FoundRepeat:
     by_metric: dict[str, list[Any]] = {}
-    units: dict[str, str] = {}
+    units: dict[str, set[str]] = {}
     for row in rows:
         name = str(row["metric"])
         by_metric.setdefault(name, []).append(row["value"])
         if row.get("unit") is not None:
-            units.setdefault(name, str(row["unit"]))
+            units.setdefault(name, set()).add(str(row["unit"]))
     found = Readings()
     for name, values in by_metric.items():
-        found.add(name, values)
-    return _one(found, units)
+        if len(units.get(name, ())) > 1:
+            found.unreadable[name] = f"is in several units: {listed(sorted(units[name]))}"
+        else:
+            found.add(name, values)
+    return _one(found, {name: min(several) for name, several in units.items()})
 
 
 def _of_paths(documents: Sequence[Document], wanted: Iterable[str]) -> FoundRepeat:

@@ -88,6 +88,12 @@ def values_of(
     return values
 
 
+def failure_of(repeat: FoundRepeat, fields: Mapping[str, tuple[str, str]]) -> str | None:
+    """Return why a repeat failed; ``None`` where a metric reads what tells it: then it is data."""
+    is_data = repeat.failed_by is not None and any(name == repeat.failed_by for name, _ in fields.values())
+    return None if is_data else repeat.failed
+
+
 def _named(repeats: Sequence[FoundRepeat]) -> str:
     others = f" (and {len(repeats) - 1} more)" if len(repeats) > 1 else ""
     return f"{repeats[0].label}{others}: " if repeats[0].label else ""

@@ -12,7 +12,7 @@ from pytest_prereg.evidence.importers.complaints import Complaints
 from pytest_prereg.evidence.importers.recognising import importer_for
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat
 from pytest_prereg.evidence.importers.rows import import_rows
-from pytest_prereg.evidence.importers.selecting import is_same_unit, select_benchmark, values_of
+from pytest_prereg.evidence.importers.selecting import failure_of, is_same_unit, select_benchmark, values_of
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.model import ONLY_ARM
@@ -107,7 +107,7 @@ def _repeats(
     values = _values(benchmark, fields, complaints)
     complaints.raise_if_any()
     pairs = enumerate(zip(benchmark.repeats, values, strict=True), 1)
-    return [_repeat(index, one, of_arm, taken, _failure(one, fields)) for index, (one, taken) in pairs]
+    return [_repeat(index, one, of_arm, taken, failure_of(one, fields)) for index, (one, taken) in pairs]
 
 
 def _fields(experiment: Experiment) -> dict[str, tuple[str, str]]:
@@ -162,18 +162,12 @@ def _values(
     benchmark: FoundBenchmark, fields: Mapping[str, tuple[str, str]], complaints: Complaints
 ) -> list[dict[str, Value]]:
     """Return the values of each repeat; of one that failed those that it has, and none is asked for."""
-    asked = [one for one in benchmark.repeats if _failure(one, fields) is None]
+    asked = [one for one in benchmark.repeats if failure_of(one, fields) is None]
     taken = iter(values_of(benchmark, asked, fields, complaints))
     return [
-        next(taken) if _failure(one, fields) is None else dict(_readable(one, fields))
+        next(taken) if failure_of(one, fields) is None else dict(_readable(one, fields))
         for one in benchmark.repeats
     ]
-
-
-def _failure(repeat: FoundRepeat, fields: Mapping[str, tuple[str, str]]) -> str | None:
-    """Why a repeat failed; nothing where a metric reads what tells it: then it is data."""
-    is_data = repeat.failed_by is not None and any(name == repeat.failed_by for name, _ in fields.values())
-    return None if is_data else repeat.failed
 
 
 def _readable(repeat: FoundRepeat, fields: Mapping[str, tuple[str, str]]) -> Iterable[tuple[str, Value]]:
