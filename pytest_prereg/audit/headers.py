@@ -19,6 +19,7 @@ from pytest_prereg.evidence.series import common_bindings
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.versions import refs_of, version_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,7 +74,9 @@ def _strayed(
         readers = _readers(study, digests, experiment, headers)
         drawn = {seed_base(one.predictions.values(), one.series) for one in headers if _is_drawn(one)}
         for header, file in sessions:
-            for what in (*_of_plan(study, experiment, readers, header), *_of_seed(header, drawn)):
+            plan = _of_plan(study, experiment, readers, header)
+            versions = _of_versions(study, experiment, readers, header)
+            for what in (*plan, *versions, *_of_seed(header, drawn)):
                 message = f"{quoted(file.name)} {what}"
                 problem = Problem(code="PR207", message=message, path=shown(file.path), advice=ADVICE)
                 problems[file.path.name].append(problem)
@@ -114,6 +117,21 @@ def _of_plan(
         if planned != registered:
             of = "" if arm == ONLY_ARM else f" of {quoted(arm)}"
             yield f"plans {_count(planned)}{of}, and {_count(registered)} was registered"
+
+
+def _of_versions(
+    study: Study, experiment: Experiment, readers: Iterable[Prediction], header: Header
+) -> Iterator[str]:
+    """What a header says of the versions that arms are otherwise than the registration of its readers."""
+    registered = refs_of(experiment)
+    arms = {arm for one in readers for arm in read_arms(study, one, experiment.id)}
+    for name in sorted({version_name(experiment.arms[arm]) for arm in arms}):
+        wanted, found = registered.get(name), header.trees.get(name)
+        if found is None and wanted is not None:
+            yield f"does not say which version {quoted(name)} was, and {quoted(wanted)} was registered"
+        elif found is not None and found.ref != wanted:
+            what = "no version" if wanted is None else quoted(wanted)
+            yield f"has {quoted(found.ref)} for {quoted(name)}, and {what} was registered"
 
 
 def _count(repeats: int | None) -> str:

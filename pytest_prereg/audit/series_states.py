@@ -9,14 +9,16 @@ from pytest_prereg.errors import StudyError
 from pytest_prereg.evidence.series import was_left
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.versions import refs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.evidence.model import Series
+    from pytest_prereg.evidence.model import Series, Version
     from pytest_prereg.registry.model import Experiment
 
+_SHORT = 7
 NOT_HERE = "not here"
 """In place of a digest of files that are gone: no series was measured with that."""
 
@@ -32,6 +34,8 @@ class SeriesState(NamedTuple):
     """All slots; ``None`` where no number was registered."""
     why: str | None
     """What happened to it, in one line; ``None`` where there is nothing to say."""
+    versions: tuple[str, ...] = ()
+    """What its arms were, in a line each, where they are versions of the code."""
 
 
 def series_states(state: StudyState, experiment: str) -> list[SeriesState]:
@@ -42,7 +46,8 @@ def series_states(state: StudyState, experiment: str) -> list[SeriesState]:
 
 def _state_of(state: StudyState, experiment: Experiment, series: Series) -> SeriesState:
     planned = None if series.planned is None else sum(series.planned.values())
-    told = SeriesState(series.number, "open", len(series.repeats), planned, None)
+    versions = tuple(version_text(arm, version) for arm, version in series.trees.items())
+    told = SeriesState(series.number, "open", len(series.repeats), planned, None, versions)
     if series.voided is not None:
         return told._replace(state="voided", why=series.voided)
     if series.complete:
@@ -52,6 +57,14 @@ def _state_of(state: StudyState, experiment: Experiment, series: Series) -> Seri
     if was_left(series, state.series[experiment.id]):
         return told._replace(state="abandoned", why="a later series was begun in its place")
     return told
+
+
+def version_text(arm: str, version: Version) -> str:
+    """Return what an arm was: the commit, or the work tree that no commit has."""
+    commit, tree = version.commit[:_SHORT], version.tree[:_SHORT]
+    if version.dirty:
+        return f"{arm} was a work tree that differed from {commit}: tree {tree}, which no commit has"
+    return f"{arm} was {commit} ({version.ref})"
 
 
 def _remarks(series: Series, planned: int | None) -> Iterator[str]:
@@ -72,6 +85,8 @@ def _changed(state: StudyState, experiment: Experiment, series: Series) -> list[
     ]
     if experiment.kind == "import":
         return changed
+    if {arm: version.ref for arm, version in series.trees.items()} != refs_of(experiment):
+        changed.append("which versions its arms are")
     now = {"code": state.source, "subject": state.subject, "data": state.data}
     was = {"code": series.source, "subject": series.subject, "data": series.data}
     for name, digest in now.items():

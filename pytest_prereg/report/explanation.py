@@ -198,6 +198,7 @@ def _paragraphs(
         yield "history", _history(assessment)
         yield from _versions(assessment)
         yield from _series(series)
+        yield from _arms(series)
         for flag in assessment.flags:
             yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
         if way_on is not None:
@@ -212,6 +213,7 @@ def _paragraphs(
     yield "history", _history(assessment)
     yield from _versions(assessment)
     yield from _series(series)
+    yield from _arms(series)
     if assessment.account is not None:
         yield "cost", _cost(assessment.account)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
@@ -305,6 +307,16 @@ def _series(series: Mapping[str, Sequence[SeriesState]]) -> Iterator[tuple[str, 
             why = f": {one.why}" if one.why else ""
             yield label, f"{experiment}/{one.number} {one.state}, {one.repeats}{of} repeats{why}"
             label = ""
+
+
+def _arms(series: Mapping[str, Sequence[SeriesState]]) -> Iterator[tuple[str, str]]:
+    """What arms were that are versions of the code, in every series."""
+    label = "arms"
+    for experiment, several in series.items():
+        for one in several:
+            for version in one.versions:
+                yield label, f"in {experiment}/{one.number} {version}"
+                label = ""
 
 
 def _cost(account: Account) -> str:

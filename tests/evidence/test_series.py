@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_prereg.evidence.model import RERUN, Outcome
+from pytest_prereg.evidence.model import RERUN, Outcome, Version
 from pytest_prereg.evidence.series import (
     assemble,
     attempts,
@@ -32,6 +32,10 @@ GATE = experiment()
 def session(name, *lines, footed=True, **changes):
     data = session_bytes(*lines, footed=footed, head=header(**changes))
     return parse_session(data, Path(f"evidence/gate-a/{name}.jsonl"))
+
+
+def versions(tree, commit="c"):
+    return {"head": Version(ref="worktree", commit=40 * commit, tree=40 * tree)}
 
 
 def test_a_series_is_complete_when_every_planned_slot_is_settled():
@@ -368,6 +372,10 @@ class TestSubject:
             ([{"data": "d"}, {"data": "e"}], True),
             ([{"subject": "a"}, {"origin": "imported"}], False),
             ([{"subject": "a"}, {"origin": "imported"}, {"subject": "b"}], True),
+            ([{"trees": versions("1")}, {"trees": versions("1")}], False),
+            ([{"trees": versions("1", commit="c")}, {"trees": versions("1", commit="d")}], False),
+            ([{"trees": versions("1")}, {"trees": versions("2")}], True),
+            ([{"trees": versions("1")}, {}], True),
         ],
     )
     def test_sessions_that_disagree_are_told(self, headers, mixed):

@@ -15,13 +15,11 @@ def told(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('build = ["make"]', '"build"'),
         ('data = ["a.csv"]', '"data" of what is fed by import'),
         ('subject = ["src/**"]', '"subject" of what is fed by import'),
         ('executor = "modal"', 'executor "modal"'),
         ("resources = { gpu = 1 }", '"resources"'),
         ("max-parallel = 2", '"max-parallel"'),
-        ('arms.a = { ref = "main" }', '"ref"'),
         ("arms.a = { resources = { gpu = 2 } }", '"resources"'),
     ],
 )
