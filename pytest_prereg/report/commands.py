@@ -244,6 +244,8 @@ def _taken_for_granted(experiment: Experiment, file: SessionFile) -> Iterator[st
     for declared in (one["declared-independent"] for one in told if "declared-independent" in one):
         yield f'{declared["although"]}; taken to be independent, as unit = "{declared["unit"]}" declares'
         break
+    for one in told:
+        yield from (f"{one['name']}: {notice}" for notice in one.get("notices", ()))
     if failed := sum(attempt.outcome is Outcome.TASK_FAILED for attempt in file.attempts):
         yield f"{failed} of them failed, and {'count' if failed > 1 else 'counts'} as such"
 

@@ -13,7 +13,9 @@ from test_server_files import SERVE, lines
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.evidence.importing import import_files
 from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import read_session
+from pytest_prereg.report.commands import imported_lines
 
 REGISTERED = {"free": "sha256:f4ee"}
 
@@ -82,6 +84,17 @@ def test_runs_appended_to_one_file_count_only_where_that_was_declared(take, refu
 
     declared = replace(SERVING, table=replace(SERVING.table, unit="session"))
     assert len(take(appended, declared).attempts) == 2
+
+
+def test_requests_that_failed_are_told_with_the_import(take):
+    file = take({"r.json": json.dumps(SERVE | {"failed": 2, "completed": 1})}, SERVING)
+
+    assert file.header.imported["notices"] == [
+        "run 1: 2 requests failed; what is told of requests leaves them out"
+    ]
+    assert "r.json: run 1: 2 requests failed" in "\n".join(
+        imported_lines(SERVING, file, assemble(SERVING, [file])[0])
+    )
 
 
 def test_files_of_several_servers_are_a_repeat_each(take):

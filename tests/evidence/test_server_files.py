@@ -156,7 +156,7 @@ class TestRequestsThatFailed:
 
         assert repeat.readings["ttfts"] == [0.01, 0.03]
         assert repeat.diagnostics["failed_requests"] == 1
-        assert repeat.diagnostics["notice"].startswith("1 requests failed")
+        assert repeat.diagnostics["notice"].startswith("1 request failed")
         assert repeat.failed is None
 
     def test_are_told_by_what_was_asked_for_where_no_count_is_kept(self):
@@ -173,7 +173,9 @@ class TestRequestsThatFailed:
     def test_make_readings_of_requests_useless_where_nothing_tells_which(self, errors):
         repeat = repeat_of(VLLM, SERVE | DETAILS | {"failed": 1, "completed": 2, "errors": errors})
 
-        assert repeat.unreadable["ttfts"] == "has 1 requests that failed among the others, and not which"
+        assert (
+            repeat.unreadable["ttfts"] == "has the requests that failed (1) among the others, and not which"
+        )
         assert repeat.readings["mean_ttft_ms"] == 20.0
 
     def test_are_as_many_as_a_session_file_can_keep(self):

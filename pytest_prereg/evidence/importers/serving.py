@@ -132,7 +132,8 @@ def run_of(run: Run, label: str, line: int, told: Sequence[str]) -> FoundRepeat:
     diagnostics |= {key: value for key, value in run.items() if isinstance(value, str)}
     if lost:
         diagnostics["failed_requests"] = lost
-        diagnostics["notice"] = f"{lost} requests failed; what is told of requests leaves them out"
+        requests = "1 request" if lost == 1 else f"{lost} requests"
+        diagnostics["notice"] = f"{requests} failed; what is told of requests leaves them out"
     return FoundRepeat(
         label=label,
         line=line,
@@ -168,7 +169,7 @@ def _take_requests(
     """Take a reading of each request that was completed, as the tool does in its own summaries."""
     if lost:
         if errors is None or len(errors) != len(values) or sum(errors) != lost:
-            found.unreadable[key] = f"has {lost} requests that failed among the others, and not which"
+            found.unreadable[key] = f"has the requests that failed ({lost}) among the others, and not which"
             return
         values = [value for value, is_lost in zip(values, errors, strict=True) if not is_lost]
     found.add(key, [each for value in values for each in (value if isinstance(value, list) else [value])])

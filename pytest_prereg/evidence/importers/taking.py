@@ -194,7 +194,7 @@ def _repeat(
 
 
 def _taken_for_granted(benchmark: FoundBenchmark, experiment: Experiment) -> dict[str, Any]:
-    """Return what a header flags: units that the format leaves open, and independence that is declared."""
+    """Return what a header flags: open units, declared independence, and what else somebody should know."""
     assumed = {
         metric
         for metric, (reading, _) in _fields(experiment).items()
@@ -203,7 +203,12 @@ def _taken_for_granted(benchmark: FoundBenchmark, experiment: Experiment) -> dic
     granted: dict[str, Any] = {"units-assumed": sorted(assumed)} if assumed else {}
     if benchmark.refusal is not None:
         granted["declared-independent"] = {"unit": experiment.table.unit, "although": benchmark.refusal}
-    return granted
+    notices = [
+        f"{one.label}: {one.diagnostics['notice']}"
+        for one in benchmark.repeats
+        if "notice" in one.diagnostics
+    ]
+    return granted | ({"notices": notices} if notices else {})
 
 
 def _readings_digest(repeats: Iterable[FoundRepeat]) -> str | None:
