@@ -7,6 +7,7 @@ from evidence_samples import experiment
 
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.evidence.importers.rows import import_rows
+from pytest_prereg.evidence.importers.taking import take_file
 
 HISTOGRAMS = """\
 #logging stats for session nightly
@@ -39,3 +40,11 @@ def test_it_is_told_what_the_file_is(tmp_path, monkeypatch, name, text, refusal)
     first, *advice = str(problem).splitlines()
     assert first.removeprefix(f"{name}: ") == refusal
     assert "arm,repeat,metric,value,unit" in advice[0]
+
+
+def test_whose_file_it_is_makes_no_difference(tmp_path):
+    path = tmp_path / "nightly.json"
+    path.write_text('{"arms": {"base": [1, 2]}}')
+
+    with pytest.raises(EvidenceError, match='one object with "arms", nested, and holds no rows'):
+        take_file(path, experiment())

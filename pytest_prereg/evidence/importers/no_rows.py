@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.registry.formats import FORMATS
 from pytest_prereg.registry.refusals import listed, quoted
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 _VERSIONS = ("commit", "sha", "revision", "rev", "hash", "git_hash", "commit_hash", "changeset")
 _ADVICE = (
     "A row is one reading of one repeat: arm,repeat,metric,value,unit in CSV, such as new,1,t,1.5,s;\n"
-    'in JSON {"arm": "new", "repeat": 1, "metric": "t", "value": 1.5, "unit": "s"}.'
+    'in JSON {"arm": "new", "repeat": 1, "metric": "t", "value": 1.5, "unit": "s"}.\n'
+    f"Of other tools these are read: {', '.join(FORMATS[2:])}."
 )
 _HEAD = 4096
 

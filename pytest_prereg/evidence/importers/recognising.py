@@ -49,8 +49,8 @@ def importer_for(path: Path, data: bytes, form: str | None, complaints: Complain
         complaints.fail("PR127", f"the file may be of format {names}", advice="Say which with --format.")
     if found:
         return found[0]
-    if path.suffix.lower() == ".csv":  # what is wrong with its columns is told in full
-        return "csv"
+    if path.suffix.lower() in {".csv", *_JSON}:  # what is wrong with its rows is told in full
+        return _form(path, data)
     return complaints.fail(
         "PR127",
         "the file is of no format that is known",
