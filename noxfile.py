@@ -75,6 +75,14 @@ def attacks(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def tools(session: nox.Session) -> None:
+    """Read files that other tools write here and now: those of Python, and what else is installed."""
+    session.install("--editable", ".", *group("tests"), *group("tools"))
+    tests = "tests/evidence/test_fresh_files.py"
+    session.run("pytest", tests, *session.posargs, env={"PREREG_STORM": "full"})
+
+
+@nox.session(python=OLDEST)
 def calibration(session: nox.Session) -> None:
     """Simulate 20,000 studies a cell and write the tables of the documentation: an hour on two cores."""
     session.install("--editable", ".")
