@@ -43,13 +43,21 @@ def quota_throttles() -> int | None:
     ``None`` where no control group with that count can be read. A container may show its own group as the
     root of all; the groups around it then can't be seen.
     """
-    counts = [count for path in _quota_files(MEMBERSHIP, GROUPS) for count in _counted(path, "nr_throttled")]
+    files = _quota_files(_membership(), GROUPS)
+    counts = [count for path in files for count in _counted(path, "nr_throttled")]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
-@functools.cache  # a process seldom moves between groups, and looking for them takes longer than reading
-def _quota_files(membership: Path, groups: Path) -> tuple[Path, ...]:
+def _membership() -> bytes:
+    try:
+        return MEMBERSHIP.read_bytes()
+    except OSError:
+        return b""
+
+
+@functools.lru_cache(maxsize=2)  # looking for them takes longer than reading
+def _quota_files(membership: bytes, groups: Path) -> tuple[Path, ...]:
     """``cpu.stat`` of a process's control group and of those around it: of version 2, else of version 1."""
     own = _groups_of(membership)
     for controller, root in (("", groups), ("cpu", groups / "cpu"), ("cpu", groups / "cpu,cpuacct")):
@@ -63,11 +71,11 @@ def _quota_files(membership: Path, groups: Path) -> tuple[Path, ...]:
     return ()
 
 
-def _groups_of(membership: Path) -> dict[str, str]:
+def _groups_of(membership: bytes) -> dict[str, str]:
     """Path of a process's control group by controller; ``""`` is version 2, which has all."""
     try:
-        lines = membership.read_bytes().decode().splitlines()
-    except (OSError, ValueError):
+        lines = membership.decode().splitlines()
+    except ValueError:
         return {}
     rows = [line.split(":", 2) for line in lines if line.count(":") >= 2]  # noqa: PLR2004
     return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
@@ -76,10 +84,12 @@ def _groups_of(membership: Path) -> dict[str, str]:
 def _counted(path: Path, *names: str) -> list[int | None]:
     """The counts of those names in a file of ``name count`` lines."""
     try:
-        rows = dict(line.split(" ", 1) for line in path.read_bytes().decode().splitlines())
-    except (OSError, ValueError):
+        lines = b"\n" + path.read_bytes() + b"\n"
+    except OSError:
         return []
-    return [int(rows[name]) if rows.get(name, "").isdecimal() else None for name in names]
+    found = [lines.rpartition(f"\n{name} ".encode())[1:] for name in names]
+    values = [rest.partition(b"\n")[0] if name else b"" for name, rest in found]
+    return [int(value) if value.isdigit() else None for value in values]
 
 
 def _number(path: Path) -> int | None:

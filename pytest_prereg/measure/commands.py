@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.errors import EvidenceError
@@ -13,11 +14,11 @@ from pytest_prereg.measure.executors.base import Command
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.registry.commands import BUILT_IN, EXIT_CODE, OUT
-from pytest_prereg.registry.placeholders import fill, filled
-from pytest_prereg.registry.services import PORT
+from pytest_prereg.registry.placeholders import PORT, fill, filled, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Any, Literal
 
     from pytest_prereg.evidence.model import Value
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = "-"
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and a program expects not to find ignored."""
+
+NOWHERE = f"{os.devnull}/nothing"
+"""Started first, in vain: what a first start takes of a process is then no part of the command's time."""
+_IMPORTED_EARLY = (resource,)
+"""Or waiting for a child would."""
 
 
 class CommandError(Exception):
@@ -87,7 +93,8 @@ def run(
         CommandError: It could not be started, or did not end well.
     """
     out = repeat.workdir / OUT
-    out.mkdir()
+    if _uses_folder(command, params):
+        out.mkdir()
     values = _values(params, {OUT: str(out), PORT: port})
     printed = repeat.workdir / "stdout" if command.file == STANDARD_OUTPUT else None
     ended = _wait_for(filled(command.arguments, values), command, printed)
@@ -100,6 +107,12 @@ def run(
         raise _failure(ended.status, [file for file in (printed, output) if file is not None])
     if command.file is not None and command.fields:
         _record_results(repeat, command, printed or out / fill(command.file, values))
+
+
+def _uses_folder(command: Command, params: Mapping[str, Any]) -> bool:
+    spliced = (item for value in params.values() if isinstance(value, list) for item in value)
+    texts = (*command.arguments, *(item for item in spliced if isinstance(item, str)))
+    return command.file not in (None, STANDARD_OUTPUT) or any(OUT in placeholders(text) for text in texts)
 
 
 def _values(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,9 +135,15 @@ def _wait_for(arguments: list[str], command: Command, printed: Path | None) -> E
     if printed is not None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         actions.append((os.POSIX_SPAWN_OPEN, 1, str(printed), flags, 0o600))
+
+    def start(program: str) -> int:
+        return os.posix_spawn(program, arguments, environ, file_actions=actions, setsigdef=RESTORED)
+
+    with contextlib.suppress(OSError, ValueError):
+        start(NOWHERE)
     began = time.monotonic()
     try:
-        pid = os.posix_spawn(program, arguments, environ, file_actions=actions, setsigdef=RESTORED)
+        pid = start(program)
     except (OSError, ValueError) as error:
         raise _not_started(arguments[0], getattr(error, "strerror", None) or str(error)) from None
     _, status, usage = os.wait4(pid, 0)
@@ -141,12 +160,16 @@ def _program(name: str, path: str) -> str:
     """Return the file of a program, as a shell finds it."""
     if "/" in name:
         return name
-    found = [os.path.join(folder or ".", name) for folder in path.split(os.pathsep)]  # noqa: PTH118
-    files = [file for file in found if Path(file).is_file()]
-    runnable = next((file for file in files if os.access(file, os.X_OK)), None)
-    if runnable is None and not files:
+    found = None
+    for folder in path.split(os.pathsep):
+        file = f"{folder or '.'}/{name}"
+        if os.path.isfile(file):  # noqa: PTH113 - faster than a Path, and every repeat asks it
+            if os.access(file, os.X_OK):
+                return file
+            found = found or file
+    if found is None:
         raise _not_started(name, "no such program on PATH")
-    return runnable or files[0]
+    return found
 
 
 def _not_started(name: str, why: str) -> CommandError:

@@ -7,8 +7,8 @@ import shlex
 from typing import NamedTuple
 
 from pytest_prereg.registry.commands import OUT
+from pytest_prereg.registry.placeholders import PORT
 from pytest_prereg.registry.refusals import RefusedError, quoted
-from pytest_prereg.registry.services import PORT
 
 SHELL = "sh"
 

@@ -8,7 +8,8 @@ import msgspec
 
 from pytest_prereg.registry.arms import build_arms, fed_by_import, pairing_of
 from pytest_prereg.registry.caches import check_cache
-from pytest_prereg.registry.commands import BUILT_IN, check_command
+from pytest_prereg.registry.command_tables import check_command
+from pytest_prereg.registry.commands import BUILT_IN
 from pytest_prereg.registry.declarations import metric, wrong_metric_name
 from pytest_prereg.registry.environment_conditions import parse_condition
 from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration

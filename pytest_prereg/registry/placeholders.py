@@ -10,6 +10,9 @@ from pytest_prereg.registry.refusals import quoted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+PORT = "port"
+"""Names the free port that a repeat has."""
+
 _PLACEHOLDER = re.compile(r"\{(\{\w+\})\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}`` is the text ``{name}``; all other braces, as in JSON, are taken as they are."""
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.durations import parse_duration
-from pytest_prereg.registry.placeholders import misplaced, placeholders
+from pytest_prereg.registry.placeholders import PORT, misplaced, placeholders
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.structure import label
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.structure import Complaints
     from pytest_prereg.registry.tables import ExperimentTable, ServiceTable
-
-PORT = "port"
 
 _URL = re.compile(r"http://[^/:]+(:(\d+|\{\w+\}))?(/.*)?", re.DOTALL)
 _OTHER_URL = re.compile(r"[a-z]+://", re.IGNORECASE)

@@ -12,7 +12,7 @@ from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure import commands
 from pytest_prereg.measure.devices import DeviceLocks, claims_of, gpus_here
-from pytest_prereg.measure.executors import scratch
+from pytest_prereg.measure.executors import scratch, services
 from pytest_prereg.measure.executors.base import TRACES
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
@@ -200,7 +200,7 @@ def _setup(experiment: Experiment, folder: Path) -> Setup:
     source = experiment.source
     if source is None:
         return _setup_for_command(experiment)
-    preload = [*source.preload, *(experiment.table.preload or ())]
+    preload = [*source.preload, *(experiment.table.preload or ()), *services.modules_for(experiment)]
     return Setup(
         module=source.module,
         function=source.function,
@@ -218,7 +218,7 @@ def _setup_for_command(experiment: Experiment) -> Setup:
         function=commands.run.__name__,
         file=None,
         paths=[],
-        preload=[] if experiment.table.read is None else [RESULTS],
+        preload=[*services.modules_for(experiment), *([] if experiment.table.read is None else [RESULTS])],
         client=0,
     )
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MEMBERSHIP = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
@@ -15,11 +21,8 @@ def oom_kills() -> int:
     A rise says who killed a process that died of SIGKILL. Control groups of version 2 and 1 have the
     counter in different files; ``/proc/vmstat`` counts the whole machine.
     """
-    for path in _counters():
-        count = _count(path)
-        if count is not None:
-            return count
-    return 0
+    path = _counter(_membership())
+    return 0 if path is None else _count(path) or 0
 
 
 def prefer_as_victim() -> None:
@@ -30,8 +33,13 @@ def prefer_as_victim() -> None:
         return
 
 
-def _counters() -> list[Path]:
-    own = _groups()
+@functools.lru_cache(maxsize=2)  # looking for it takes longer than reading
+def _counter(membership: bytes) -> Path | None:
+    """Return the file that counts for a process of these control groups."""
+    return next((path for path in _counters(_groups(membership)) if _count(path) is not None), None)
+
+
+def _counters(own: Mapping[str, str]) -> list[Path]:
     # Inside a container the path is the host's, while the mount shows the container's own group as its root.
     version2 = [GROUPS / own.get("", "").lstrip("/"), GROUPS]
     version1 = [GROUPS / "memory" / own.get("memory", "").lstrip("/"), GROUPS / "memory"]
@@ -42,13 +50,16 @@ def _counters() -> list[Path]:
     ]
 
 
-def _groups() -> dict[str, str]:
-    """Return the path of this process's control group by controller; ``""`` is version 2, which has all."""
+def _membership() -> bytes:
     try:
-        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
+        return MEMBERSHIP.read_bytes()
     except OSError:
-        return {}
-    rows = (line.split(":", 2) for line in lines)
+        return b""
+
+
+def _groups(membership: bytes) -> dict[str, str]:
+    """Return the path of a control group by controller; ``""`` is version 2, which has all."""
+    rows = (os.fsdecode(line).split(":", 2) for line in membership.splitlines())
     return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
 
 

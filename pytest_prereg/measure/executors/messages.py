@@ -57,6 +57,10 @@ class Report(msgspec.Struct, kw_only=True, frozen=True, tag="report"):
     error: str | None = None
 
 
+FromBody = Began | Recorded | Report
+"""All that a body says."""
+
+
 def flaw_of(report: Report, metrics: Collection[str]) -> str | None:
     """Return what a report says that none of the package's own says; ``None`` for one that may be.
 

@@ -48,6 +48,9 @@ def remove_tree(folder: Path) -> None:
     A body may have nested folders deeper than Python recurses, or than files can be open at once: what is
     left is flattened first.
     """
+    with contextlib.suppress(OSError):
+        folder.rmdir()  # as most are: empty
+        return
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.is_dir() and not folder.is_symlink():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import http.client
 import os
 import secrets
 import signal
@@ -20,8 +19,7 @@ from pytest_prereg.measure.executors.base import Service
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.text import file_tail
 from pytest_prereg.registry.durations import parse_duration
-from pytest_prereg.registry.placeholders import fill, filled, placeholders
-from pytest_prereg.registry.services import PORT
+from pytest_prereg.registry.placeholders import PORT, fill, filled, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment
 
 HOST = "localhost"
+ADDRESS = "http://"
 PORT_ATTEMPTS = 5
 """How often a service is started anew, each time on another port, because its port turned out to be taken."""
 LOWEST_PORT = 15_000
@@ -49,6 +48,12 @@ def service_of(experiment: Experiment) -> Service | None:
     if table is None:
         return None
     return Service(command=table.command, ready=table.ready, seconds=parse_duration(table.timeout))
+
+
+def modules_for(experiment: Experiment) -> list[str]:
+    """Return the modules that asking a service whether it is ready takes, beside those that are here."""
+    service = experiment.table.service
+    return ["http.client"] if service and (service.ready or "").startswith(ADDRESS) else []
 
 
 class Unserved(NamedTuple):
@@ -123,7 +128,7 @@ class Serving:
         if self.service.ready in (None, "tcp"):
             return lambda: _accepts(self.port)
         text = fill(self.service.ready or "", values)
-        if text.startswith("http://"):
+        if text.startswith(ADDRESS):
             return lambda: _answers(text)
         return OutputSearch(self.log, text).found
 
@@ -241,6 +246,8 @@ def _accepts(port: int | None) -> bool:
 
 def _answers(address: str) -> bool:
     """Return whether an ``http://`` address answers at all, and not by saying that the server is at fault."""
+    import http.client  # noqa: PLC0415 - as large as all else here, and for a service with an address alone
+
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.netloc, timeout=PROBE_SECONDS)
     try:

@@ -21,7 +21,7 @@ from pytest_prereg.measure.checkpoints import has_content
 from pytest_prereg.measure.executors import body, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.classify import End, Ending, classify
-from pytest_prereg.measure.executors.messages import Began, Recorded, Report, flaw_of
+from pytest_prereg.measure.executors.messages import Began, FromBody, Recorded, Report, flaw_of
 from pytest_prereg.measure.executors.services import Serving, Unserved
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.measure.repeat import Readings
@@ -213,6 +213,11 @@ class Supervision:
             return signal.SIGTERM in os.read(self.wakeup, 4096)
         return bool(events - {self.pipe})
 
+    def _wait_for_signal(self, seconds: float) -> None:
+        """Sleep until a child has ended, or longer than that takes: an order to stop comes too late here."""
+        if select.select([self.wakeup], [], [], seconds)[0]:
+            os.read(self.wakeup, 4096)
+
     def _is_late(self) -> bool:
         return self.deadline is not None and self.ended > self.deadline
 
@@ -246,7 +251,7 @@ class Supervision:
         """
         try:
             while self.report is None and self.garbled is None and (frame := self.frames.next()) is not None:
-                self._take(wire.decode(frame, Began | Recorded | Report))
+                self._take(wire.decode(frame, FromBody))
         except wire.GarbledError as error:
             self.garbled = str(error)
 
@@ -272,8 +277,9 @@ class Supervision:
     def _clear(self, patience: float) -> int:
         """Kill the body, unless it exits by itself, and all that it left; return how many those were."""
         until = time.monotonic() + patience
-        while self.status is None and time.monotonic() < until:
-            time.sleep(processes.POLL_SECONDS)
+        self._reap()
+        while self.status is None and (left := until - time.monotonic()) > 0:
+            self._wait_for_signal(left)
             self._reap()
         if self.status is None and self.pid is not None:
             # It may not have come to lead a group yet, or be another user's by now.
