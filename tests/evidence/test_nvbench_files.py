@@ -93,7 +93,7 @@ def test_a_benchmark_without_axes_goes_by_its_name():
 def test_a_skipped_state_is_no_repeat_and_says_why():
     (benchmark,) = found(IMPORTER, output(state(256, None, is_skipped=True, skip_reason="too large")))
 
-    assert benchmark.refusal == "it was skipped: too large"
+    assert (benchmark.repeats, benchmark.refusal) == ((), "it was skipped: too large")
 
 
 def test_a_state_that_threw_has_failed():

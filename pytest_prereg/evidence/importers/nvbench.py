@@ -94,11 +94,12 @@ def _benchmark(
     axes = [f"{axis.get('name')}={axis.get('value')}" for axis in _objects(state, "axis_values", complaints)]
     if isinstance(benchmark.get("devices"), list) and len(benchmark["devices"]) > 1:
         axes.insert(0, f"Device={state.get('device')}")
+    refusal = _refusal(state)
     return FoundBenchmark(
         name=f"{name}[{','.join(axes)}]" if axes else name,
         aliases=(f"{name} [{config}]", config, name),
-        repeats=(_repeat(state, devices, version, complaints),),
-        refusal=_refusal(state),
+        repeats=() if refusal else (_repeat(state, devices, version, complaints),),
+        refusal=refusal,
     )
 
 
