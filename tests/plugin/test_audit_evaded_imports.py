@@ -71,6 +71,21 @@ def test_data_that_were_committed_before_the_registration(begun: Callable[..., S
     assert project.audit().exit == 0
 
 
+def test_one_of_several_files_that_are_taken_in_together(begun: Callable[..., Small]):
+    project = begun()
+    project.write("first.csv", HEAD + "".join(MEASURED[:3]))
+    project.write("second.csv", HEAD + "".join(MEASURED[3:]))
+    commit = project.keep("Half of the results", "second.csv")
+    register(project)
+    project.done("import", "first.csv", "second.csv", "--experiment", "rows")
+    project.keep("Evidence", "experiments")
+
+    audit = project.audit()
+
+    assert audit.told == SEEN
+    assert f'they were committed as "second.csv" in {commit[:8]}' in audit.message("PR216")
+
+
 def test_under_another_name_that_is_gone_again(begun: Callable[..., Small]):
     project = begun()
     project.write("plots/figure-3.txt", ROWS)
@@ -180,6 +195,25 @@ def test_data_that_another_study_took_in(
 
     assert result.exit_code == (0 if is_honest else 1)
     assert ('PR119: study "pilot" took it in' in result.output) is not is_honest
+
+
+def test_one_of_several_files_that_another_study_took_in(
+    begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch
+):
+    project = begun(folder="main")
+    pilot = pilot_of(project)
+    monkeypatch.chdir(pilot.path)
+    register(pilot)
+    pilot.take_in()
+    monkeypatch.chdir(project.path)
+    register(project)
+    project.write("more.csv", HEAD + "6,wall,1.5,s\n")
+
+    result = project.prereg("import", "more.csv", "rows.csv", "--experiment", "rows")
+
+    assert result.exit_code == 1
+    assert 'rows.csv: PR119: study "pilot" took it in' in result.output
+    assert not (project.path / "experiments").exists()
     project.keep("Evidence")
     assert project.audit().told == []
 
