@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
@@ -41,6 +40,8 @@ def brought_importers() -> dict[str, Brought]:
 
 def _every() -> list[tuple[str, Any]]:
     """Return what the hook of every plugin returned, one importer at a time."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  # slow, and seldom needed
+
     found: list[tuple[str, Any]] = []
     for entry in sorted(set(entry_points(group=GROUP)), key=lambda entry: entry.name):
         try:

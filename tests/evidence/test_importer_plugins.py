@@ -137,6 +137,13 @@ def test_what_a_plugin_does_wrong_while_it_reads_is_told_as_its_own(install, tmp
     assert why in refusal(tmp_path, LOG)
 
 
+def test_one_that_fails_when_it_is_asked_does_not_recognise_the_file(install, tmp_path):
+    install(EXAMPLE.replace("return data.startswith", "return data.begins_with"))
+
+    assert "PR127: the file is of no format that is known" in refusal(tmp_path, LOG)
+    assert take(tmp_path, LOG, form="stopwatch").attempts
+
+
 def test_two_plugins_of_one_format_are_both_named(install, tmp_path):
     install(EXAMPLE)
     install(EXAMPLE, name="other", module="other_importer")
