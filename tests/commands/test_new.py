@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from click.testing import CliRunner
 from pytest_prereg.cli import main
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import read_lock
+
+FLAGS = re.MULTILINE | re.DOTALL
+QUICKSTART = Path(__file__).parents[2] / "docs" / "quickstart.md"
 
 COMPARED = ("--command", "true", "--versus", "sleep 0.3")
 REGIONS = ("--predicts", "<= 0.5", "--falsifier", ">= 0.8")
@@ -202,6 +206,19 @@ def test_an_id_that_is_registered_is_not_given_again(repository):
 @pytest.mark.parametrize(("name", "said"), [("study", "ends in .toml"), ("none/a.toml", 'no folder "none"')])
 def test_a_file_that_can_be_no_study_is_a_wrong_use(name, said):
     assert said in new("x", *COMPARED, *REGIONS, "--study", name, code=2).stderr
+
+
+def test_the_quickstart_shows_what_it_writes_and_prints(git_repository, tmp_path, monkeypatch):
+    if not QUICKSTART.is_file():
+        pytest.skip("runs in a checkout or an unpacked sdist")
+    page = QUICKSTART.read_text(encoding="utf-8")
+    typed, printed = re.search(r"^\$ pytest-prereg new (.*?'\n)(?=wrote)(.*?)^```", page, FLAGS).groups()
+    folder = tmp_path / "gzip"
+    folder.mkdir()
+    git_repository(folder)
+    monkeypatch.chdir(folder)
+    assert new(*shlex.split(typed.replace("\\\n", ""))).stdout == printed
+    assert Path("predictions.toml").read_text() == re.search(r"^```toml\n(.*?)^```", page, FLAGS)[1]
 
 
 def test_an_empty_folder_has_a_verdict_after_the_commands_that_are_printed(git_repository, tmp_path):
