@@ -87,6 +87,8 @@ def test_raw_samples_are_told_apart_by_benchmark():
     assert (fast.name, slow.name) == ("fib/fast/20", "fib/slow/20")
     assert fast.repeats[0].readings["time"] == [10.0, 12.0, 11.0]
     assert slow.repeats[0].readings["time"] == [100.0]
+    assert "slope" in fast.repeats[0].readings
+    assert "not fitted" in slow.repeats[0].unreadable["slope"]
 
 
 def test_the_older_raw_file_is_in_nanoseconds():

@@ -36,6 +36,7 @@ _STATISTICS = {
 """By its name, what an estimate was called before version 0.3.4."""
 _ESTIMATED = frozenset({"mean", "median", "Mean", "Median"})
 _ADVICE = "Import new/sample.json of each process."
+_FLAT = "is not fitted where each sample has as many iterations"
 _FENCES = 4
 _LONGEST_HEAD = 400
 
@@ -106,8 +107,7 @@ def _sample(iterations: Any, times: Any, complaints: Complaints, *, is_linear: b
     if isinstance(totals, str):
         complaints.fail("PR112", f"the list of times {totals}")
     readings = _per_iteration(_list(counts), _list(totals), complaints, is_linear=is_linear)
-    unreadable = {} if is_linear else {"slope": "is not fitted where each sample has as many iterations"}
-    return _benchmark(_NAME, readings, unreadable, _UNIT)
+    return _benchmark(_NAME, readings, {} if is_linear else {"slope": _FLAT}, _UNIT)
 
 
 def _list(value: float | list[float]) -> list[float]:
@@ -189,9 +189,9 @@ def _raw_benchmark(name: str, rows: Sequence[Record], complaints: Complaints) ->
     if len(samples) < len(rows) or len(units) > 1:
         return None
     counts, totals = zip(*samples, strict=True)
-    # Flat sampling is not told in this file: with equal counts, slope and mean are one.
-    found = _per_iteration(counts, totals, complaints, is_linear=True)
-    return _benchmark(name, found, {}, units.pop())
+    is_linear = len(set(counts)) > 1  # which this file does not say; linear counts are d, 2d, 3d and so on
+    found = _per_iteration(counts, totals, complaints, is_linear=is_linear)
+    return _benchmark(name, found, {} if is_linear else {"slope": _FLAT}, units.pop())
 
 
 def _raw_sample(row: Record, complaints: Complaints) -> tuple[float, float] | None:
