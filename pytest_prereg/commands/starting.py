@@ -60,7 +60,7 @@ def new(name: str, *, file: Path | None, result: str | None, **typed_in: Any) ->
 
     # --study, which is no part of what is asked for
     added = add_to_study(Asked(id=name, file=result, **typed_in), _target(file))
-    for line in (*_written(name, added), *_notes(added), *_next(name, added)):
+    for line in (*_written(name, added), *_notes(name, added), *_next(name, added)):
         say(line)
 
 
@@ -94,11 +94,15 @@ def _written(name: str, added: Added) -> Iterator[str]:
         yield f"wrote {shown(added.study.folder / ATTRIBUTES_FILE)}: how git keeps locks and evidence"
 
 
-def _notes(added: Added) -> Iterator[str]:
+def _notes(name: str, added: Added) -> Iterator[str]:
+    read = added.study.experiments[name].table.read
+    is_below_out = read is not None and read.file != "-" and read.file[:1] not in ("/", "{")
     for arm, command in added.commands.items():
         who = f"{arm} is" if arm else "it is"
         if command.sign is not None:
             yield f"note: {who} run by sh -c: only a shell can act on its {quoted(command.sign)}"
+        if read is not None and is_below_out and not any("{out}" in each for each in command.arguments):
+            yield f"note: {who} not told of {{out}}, where {quoted(read.file)} is read"
         if missing := _missing(command, added.study.folder):
             yield f"note: there is no program {quoted(missing)} here{f', which {arm} starts' if arm else ''}"
 

@@ -86,6 +86,16 @@ def test_a_metric_can_be_read_from_what_the_command_leaves_behind():
 
 
 @pytest.mark.usefixtures("repository")
+def test_a_command_that_is_not_told_where_to_write_is_noted():
+    read = ("--metric", "m", "--read", "r.json", "--format", "json", "--unit", "1")
+    compared = ("--command", "true > {out}/r.json", "--versus", "true > r.json")
+    said = new("lost", *compared, *read, *REGIONS).stdout
+    assert [line for line in said.splitlines() if "{out}" in line] == [
+        'note: old is not told of {out}, where "r.json" is read'
+    ]
+
+
+@pytest.mark.usefixtures("repository")
 def test_the_status_of_a_command_is_an_answer_where_it_is_what_is_asked():
     new("works", "--command", "false", "--metric", "exit_code", "--predicts", "<= 0", "--falsifier", ">= 1")
     assert "exit_code" in load_study(Path("predictions.toml")).experiments["works"].table.metrics
