@@ -50,7 +50,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     arms = tried_arms(tried, arm)
     head, dirty = head_of(study)
     told = _Told(tried, arms)
-    checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False)
+    checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False, arms=arms)
     with sigterm_interrupts(), LocalExecutor(study, tried, checkout=checkout) as executor:
         planned = dict.fromkeys(arms, count)
         path = pilot(

@@ -273,6 +273,30 @@ def test_a_submodule_with_changes_of_its_own_is_refused(repository: Repository, 
     repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.path), "lib")
     repository.commit("A submodule")
     repository.write("lib/new.py", "1")
-    assert 'new files in submodule "lib" are left out' in repository.resolved().notes[0]
+    said = repository.resolved().notes
+    assert said == ['new files in "lib" are left out: it is a repository of its own']
     repository.write("lib/inner.py", "2")
     assert 'submodule "lib" has changes' in refused(repository)
+
+
+def test_a_repository_in_the_work_tree_that_is_no_submodule_is_left_out_and_said(repository: Repository):
+    nested = Repository.made(repository.path / "new" / "nested")
+    nested.commit(nested_py="1")
+    repository.write("new/own.py", "1")
+    found = repository.resolved()
+    names = files_of(repository, found.versions["head"].tree).keys()
+    assert names == {".gitignore", "predictions.toml", "work.py", "new/own.py"}
+    assert found.notes[0] == 'new files in "new/nested" are left out: it is a repository of its own'
+
+
+def test_new_files_that_are_too_large_to_be_source_are_refused(repository: Repository):
+    with repository.write("data.bin", "").open("wb") as file:
+        file.truncate(2 << 30)
+    assert "new files in the work tree have 2.0 GiB" in refused(repository)
+    repository.write(".gitignore", "data.bin\n")
+    assert repository.resolved().versions["head"].dirty
+
+
+def test_the_versions_of_arms_that_are_not_run_need_not_be_there(repository: Repository):
+    repository.write_study({"base": "nowhere", "head": "worktree"})
+    assert repository.resolved(arms=["head"]).versions.keys() == {"head"}

@@ -49,17 +49,22 @@ quantity = "t"
 BENCH = """\
 import json, sys, time
 import work
-began = time.perf_counter()
-work.work()
+
+def timed():
+    began = time.perf_counter()
+    work.work()
+    return time.perf_counter() - began
+
 with open(sys.argv[1], "w") as file:
-    json.dump({"t": time.perf_counter() - began}, file)
+    json.dump({"t": min(timed() for _ in range(3))}, file)
 """
-FAST, SLOW = (f"import time\n\n\ndef work():\n    time.sleep({seconds})\n" for seconds in (0.05, 0.06))
+"""The fastest of three: how busy the machine is makes little of a difference to that."""
+FAST, SLOW = (f"import time\n\n\ndef work():\n    time.sleep({seconds})\n" for seconds in (0.03, 0.036))
 
 
 def experiment(name: str, base: str, head: str) -> str:
-    """An experiment, and the claim of the same name that its head is slower by an eighth or more."""
-    regions = 'contrast = "head / base"\npredicts = ">= 1.12"\nfalsifier = "<= 1.08"'
+    """An experiment, and the claim of the same name that its head is slower: which is neither where it is as fast."""
+    regions = 'contrast = "head / base"\npredicts = ">= 1.08"\nfalsifier = "<= 0.95"'
     table = EXPERIMENT.format(name=name, base=base, head=head)
     return table + PREDICTION.format(name=name, experiment=name, regions=regions)
 
@@ -94,7 +99,7 @@ def worktrees(project: Project) -> int:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, dict[str, str]]:
     """The study, what pytest printed, and the verdicts; the evidence is committed."""
     folder = tmp_path_factory.mktemp("versions")
-    regions = 'arm = "head"\npredicts = "<= 0.055 s"\nfalsifier = ">= 0.058 s"'
+    regions = 'arm = "head"\npredicts = "<= 0.032 s"\nfalsifier = ">= 0.034 s"'
     hoped = PREDICTION.format(name="hoped", experiment="planted", regions=regions)
     same = [experiment(f"same-{number}", "main", "main") for number in range(STUDIES)]
     project = slowed(folder / "project", "".join([PLANTED, hoped, *same]))
@@ -127,7 +132,7 @@ def test_a_slow_down_of_a_fifth_is_found_and_none_where_there_is_none(
     _, printed, verdicts = measured
     assert (verdicts["planted"], verdicts["hoped"]) == ("supported", "refuted"), printed
     for number in range(STUDIES):
-        assert verdicts[f"same-{number}"] in ("refuted", "inconclusive")
+        assert verdicts[f"same-{number}"] == "inconclusive", printed
 
 
 def test_what_the_arms_are_is_said_before_anything_is_measured(

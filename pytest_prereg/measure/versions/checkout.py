@@ -25,7 +25,7 @@ from pytest_prereg.registry.toml import positions_of
 from pytest_prereg.registry.versions import version_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from pytest_prereg.evidence.model import Series, Version
@@ -212,6 +212,7 @@ def checkout_of(
     *,
     say: Callable[[str], None] | None = None,
     kept: bool = True,
+    arms: Collection[str] | None = None,
 ) -> Checkout | None:
     """Resolve the versions that an experiment's arms are, without checking any out; else ``None``.
 
@@ -221,11 +222,12 @@ def checkout_of(
         series: The series that is gone on with, whose arms stay what they were.
         say: Takes what a person should know of it, line by line.
         kept: Whether a work tree that no commit has is kept for later sessions.
+        arms: Those that are to run, unless all are.
 
     Raises:
         MeasureError: PR134, all refs that can't be resolved at once.
     """
-    resolved = resolve(study, experiment, series, kept=kept)
+    resolved = resolve(study, experiment, series, kept=kept, arms=arms)
     if resolved is None:
         return None
     checkout = Checkout(study, experiment, resolved, say=say)

@@ -9,13 +9,13 @@ from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.model import Version
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.measure.versions.git import GitError, is_there, line
-from pytest_prereg.measure.versions.work_tree import KEPT, SubmoduleChangedError, keep, snapshot
+from pytest_prereg.measure.versions.work_tree import KEPT, UntakenError, keep, snapshot
 from pytest_prereg.registry.refusals import quoted, typed
 from pytest_prereg.registry.toml import positions_of
-from pytest_prereg.registry.versions import MERGE_BASE, WORK_TREE, refs_of
+from pytest_prereg.registry.versions import MERGE_BASE, WORK_TREE, refs_of, version_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pytest_prereg.evidence.model import Series
     from pytest_prereg.registry.model import Experiment, Study
@@ -35,7 +35,12 @@ class Resolved(NamedTuple):
 
 
 def resolve(
-    study: Study, experiment: Experiment, series: Series | None = None, *, kept: bool = True
+    study: Study,
+    experiment: Experiment,
+    series: Series | None = None,
+    *,
+    kept: bool = True,
+    arms: Collection[str] | None = None,
 ) -> Resolved | None:
     """Say which version of the code each arm is; ``None`` where arms are no versions.
 
@@ -44,11 +49,15 @@ def resolve(
         experiment: One of its experiments.
         series: The series that is gone on with: its arms are what they were when it began.
         kept: Whether a work tree that no commit has is kept for later sessions.
+        arms: Those that are to run, unless all are.
 
     Raises:
         MeasureError: PR134, all refs that can't be resolved at once.
     """
     refs = refs_of(experiment)
+    if arms is not None:
+        wanted = {version_name(experiment.arms[arm]) for arm in arms}
+        refs = {name: ref for name, ref in refs.items() if name in wanted}
     if not refs:
         return None
     resolver = _Resolver(study, experiment)
@@ -106,13 +115,10 @@ class _Resolver:
             found = snapshot(self.root, self.study)
         except GitError as error:
             raise _UnresolvedError(f"what is in the work tree can't be taken down: {error}") from error
-        except SubmoduleChangedError as error:
-            message = f"submodule {quoted(error)} has changes, and git knows of it no more than its commit"
-            raise _UnresolvedError(message, "Commit them there, or take them back.") from error
+        except UntakenError as error:
+            raise _UnresolvedError(str(error), error.advice) from error
         for path in found.unkept:
-            self.notes.append(
-                f"new files in submodule {quoted(path)} are left out: git knows its commit alone"
-            )
+            self.notes.append(f"new files in {quoted(path)} are left out: it is a repository of its own")
         if not found.differing:
             tree = self._asked("rev-parse", "--verify", "--quiet", f"{head}^{{tree}}")
             return Version(ref=WORK_TREE, commit=head, tree=tree)

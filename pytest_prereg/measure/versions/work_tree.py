@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.measure.versions.git import git, line
+from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +29,10 @@ _COMPILED = ":(top,exclude,glob)**/__pycache__/**"
 """What Python leaves beside modules is nobody's source, whether or not git was told to ignore it."""
 
 
+LARGEST = 1 << 30
+"""Bytes of new files that are taken down: so many more are no source, and would stay in the repository."""
+
+
 class WorkTree(NamedTuple):
     """What the work tree holds, beside what HEAD has."""
 
@@ -34,11 +40,15 @@ class WorkTree(NamedTuple):
     differing: int
     """Files that are not as HEAD has them, those of the study itself aside."""
     unkept: tuple[str, ...] = ()
-    """Submodules with new files of their own, which are not in the tree."""
+    """Repositories inside of it with new files, or new as a whole, which are not in the tree."""
 
 
-class SubmoduleChangedError(Exception):
-    """A submodule has changes that no commit of it has; the text is its path."""
+class UntakenError(Exception):
+    """Why what is in the work tree can't be taken down, and what to do."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 def snapshot(root: Path, study: Study) -> WorkTree:
@@ -49,19 +59,20 @@ def snapshot(root: Path, study: Study) -> WorkTree:
 
     Raises:
         GitError: Git refused.
-        SubmoduleChangedError: Of a submodule git has its commit alone, and that is not what is there.
+        UntakenError: It can't be taken as it is.
     """
-    own = [f":(top,literal){path}" for path in own_paths(root, study)]
-    without = [f":(top,exclude,literal){path}" for path in own_paths(root, study)]
-    unkept = tuple(_changed_submodules(root))
+    state = _state(root)
+    own = own_paths(root, study)
+    without = [f":(top,exclude,literal){path}" for path in (*own, *state.nested)]
     with tempfile.TemporaryDirectory(prefix="prereg-index-") as folder:
         variables = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         _copy_index(root, Path(folder) / "index")
         git(root, "add", "--all", "--", ":(top)", *without, _COMPILED, variables=variables)
-        git(root, "reset", "--quiet", "HEAD", "--", *own, variables=variables)
+        places = [f":(top,literal){path}" for path in own]
+        git(root, "reset", "--quiet", "HEAD", "--", *places, variables=variables)
         tree = line(root, "write-tree", variables=variables)
     changed = git(root, "diff-tree", "-r", "--name-only", "-z", "--no-renames", "HEAD^{tree}", tree)
-    return WorkTree(tree, changed.count(b"\0"), unkept)
+    return WorkTree(tree, changed.count(b"\0"), (*state.grown, *state.nested))
 
 
 def own_paths(root: Path, study: Study) -> list[str]:
@@ -98,22 +109,47 @@ def _copy_index(root: Path, place: Path) -> None:
         git(root, "read-tree", "HEAD", variables={"GIT_INDEX_FILE": str(place)})
 
 
-def _changed_submodules(root: Path) -> Iterator[str]:
-    """Paths of submodules with new files.
+class _State(NamedTuple):
+    """What git's account of a work tree says of repositories inside of it."""
+
+    grown: list[str]
+    """Submodules with new files."""
+    nested: list[str]
+    """Repositories that are no submodules."""
+
+
+def _state(root: Path) -> _State:
+    """Look for what can't be in a tree.
 
     Raises:
-        SubmoduleChangedError: One has changes.
+        UntakenError: A submodule has changes, of which git knows no more than its commit; or there are new
+            files of more than a GiB.
     """
-    listed = git(root, "status", "--porcelain=v2", "-z", "--ignore-submodules=none")
-    for path, state in _submodules(listed.split(b"\0")):
+    options = ["--porcelain=v2", "-z", "--ignore-submodules=none", "--untracked-files=all"]
+    entries = git(root, "status", *options).split(b"\0")
+    states = dict(_submodules(entries))
+    for path, state in states.items():
         if "M" in state:
-            raise SubmoduleChangedError(path)
-        if "U" in state:
-            yield path
+            message = f"submodule {quoted(path)} has changes, and git knows of it no more than its commit"
+            raise UntakenError(message, "Commit them there, or take them back.")
+    new = [os.fsdecode(entry[2:]) for entry in entries if entry.startswith(b"? ")]
+    _check_size(root, new)
+    grown = [path for path, state in states.items() if "U" in state]
+    return _State(grown, [path.removesuffix("/") for path in new if path.endswith("/")])
+
+
+def _check_size(root: Path, new: Sequence[str]) -> None:
+    total = 0
+    for path in new:
+        with contextlib.suppress(OSError):
+            total += (root / path).lstat().st_size
+    if total > LARGEST:
+        message = f"new files in the work tree have {total / (1 << 30):.1f} GiB, too much to be source"
+        raise UntakenError(message, "Tell git to ignore what is none (.gitignore), or commit it.")
 
 
 def _submodules(entries: Sequence[bytes]) -> Iterator[tuple[str, str]]:
-    """Path and state of the submodules that a status names: ``S``, then what of its commit and files changed.
+    """Path and state of the submodules that a status names: what of their files changed, M or U, or a dot.
 
     An entry of a renamed file is followed by one with its former name alone.
     """
