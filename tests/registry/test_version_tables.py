@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from pytest_prereg.registry.supported import not_yet
 from pytest_prereg.registry.versions import refs_of, version_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_prereg.registry.model import Study
 
 STUDY = """\
@@ -114,3 +113,13 @@ def test_a_slope_over_versions_that_differ_is_over_more_than_its_parameter(tmp_p
     what = 'command = ["./bench", "{n}"]'
     with pytest.raises(StudyError, match='differ in "ref", too'):
         loaded(tmp_path, what=what, compared='contrast = "exponent(n)"', **arms)
+
+
+def test_the_example_of_the_documentation_can_be_registered(tmp_path: Path):
+    page = Path(__file__).parents[2] / "docs" / "versions.md"
+    _, _, rest = page.read_text(encoding="utf-8").partition("```{code-block} toml\n")
+    path = tmp_path / "predictions.toml"
+    path.write_text(rest.partition("```")[0], encoding="utf-8")
+    study = load_study(path)
+    assert not_yet(study) == []
+    assert study.predictions["no-slower"].arms == ("head", "base")
