@@ -6,12 +6,8 @@ asks, and a driver that hangs is left alone after a few seconds. What can't be r
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
 DEVICES = Path("/dev")
 SECONDS = 3.0
 """What one look may take, all its questions together."""
-REAP_SECONDS = 0.5
 
 GPU_IDLE = 0x1
 NO_THROTTLING = GPU_IDLE | 0x2 | 0x100
@@ -86,8 +81,10 @@ def gpu_is_there() -> bool:
 
 def look() -> Look:
     """Ask the driver once; never raises, and takes at most about :data:`SECONDS`."""
+    from pytest_prereg.evidence.driver_questions import Question  # noqa: PLC0415 - only where a GPU is
+
     until = time.monotonic() + SECONDS
-    processes = _Question("--query-compute-apps=gpu_uuid,pid")
+    processes = Question("--query-compute-apps=gpu_uuid,pid")
     gpus = _newest_answer(until)
     pids = processes.answer(until)
     return Look(
@@ -142,56 +139,12 @@ class _Answer(msgspec.Struct, kw_only=True, frozen=True):
     hung: bool
 
 
-class _Question:
-    """One call of ``nvidia-smi``, begun when it is made."""
-
-    def __init__(self, query: str) -> None:
-        self.hung = False
-        self.complaint = ""
-        self.process: subprocess.Popen[str] | None = None
-        command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
-        with suppress(OSError):
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-
-    def answer(self, until: float) -> str | None:
-        """What it printed by ``until`` (monotonic clock); ``None`` if it failed or was too slow."""
-        if self.process is None:
-            return None
-        try:
-            text, _ = self.process.communicate(timeout=max(0.01, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.hung = True
-            self._give_up(self.process)
-            return None
-        except (OSError, ValueError):
-            return None
-        if self.process.returncode != 0:
-            self.complaint = text
-            return None
-        return text
-
-    def _give_up(self, process: subprocess.Popen[str]) -> None:
-        """Kill it, and wait for it no longer than a moment: what hangs in the driver can't be killed."""
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        if process.stdout is not None:
-            process.stdout.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(REAP_SECONDS)
-
-
 def _newest_answer(until: float) -> _Answer:
     """The answer to the fullest question that this driver understands."""
+    from pytest_prereg.evidence.driver_questions import Question  # noqa: PLC0415
+
     for fields in _QUERIES:
-        question = _Question(f"--query-gpu={fields}")
+        question = Question(f"--query-gpu={fields}")
         text = question.answer(until)
         if text is not None or _UNKNOWN_FIELD not in question.complaint:
             return _Answer(text=text, hung=question.hung)

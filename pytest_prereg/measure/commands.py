@@ -7,27 +7,26 @@ import os
 import resource
 import signal
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.measure.executors.base import Command
 from pytest_prereg.measure.executors.classify import signal_name
+from pytest_prereg.measure.executors.ports import free_port
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.registry.commands import BUILT_IN, EXIT_CODE, OUT
 from pytest_prereg.registry.placeholders import PORT, fill, filled, placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from typing import Any, Literal
+    from collections.abc import Callable, Mapping
 
     from pytest_prereg.evidence.model import Value
     from pytest_prereg.measure.repeat import Repeat
     from pytest_prereg.registry.model import Experiment
 
 STANDARD_OUTPUT = "-"
-RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
-"""What Python ignores, and a program expects not to find ignored."""
 
 NOWHERE = f"{os.devnull}/nothing"
 """Started first, in vain: what a first start takes of a process is then no part of the command's time."""
@@ -77,42 +76,116 @@ def command_of(experiment: Experiment) -> Command | None:
     )
 
 
+class Ready(NamedTuple):
+    """A command whose arguments are filled in, so that nothing but its start is left to do."""
+
+    arguments: list[str]
+    program: str
+    """The file of its program."""
+    environ: dict[str, str]
+    actions: list[tuple[Any, ...]]
+    """What becomes of its standard input, and of its output where that is read."""
+    result: Path | None
+    """What is read when it has ended."""
+    before: tuple[int, ...] | None
+    """State of that file, if it was there before."""
+    outputs: list[Path]
+    """What has its last words, should it fail."""
+
+    def start(self, program: str) -> int:
+        """Start it, or another program in its place; return the pid."""
+        restored = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and no program expects that
+        return os.posix_spawn(
+            program, self.arguments, self.environ, file_actions=self.actions, setsigdef=restored
+        )
+
+
 def run(
     repeat: Repeat, command: Command, params: Mapping[str, Any], *, port: int | None, output: Path
 ) -> None:
-    """Run a command and record what it took, and what it left behind.
+    """Run a command and record what it took, and what it left behind; arguments as of :func:`prepared`."""
+    prepared(command, params, port=port, output=output, workdir=repeat.workdir)(repeat)
+
+
+def prepared(
+    command: Command, params: Mapping[str, Any], *, port: int | None, output: Path, workdir: Path
+) -> Callable[[Repeat], None]:
+    """Return what runs a command and records what it took, and what it left behind.
+
+    All is done before that can be: a first start, too, in vain, whose cost is then no part of the command's
+    time.
 
     Args:
-        repeat: Where its metrics are recorded; its folder holds ``{out}``.
         command: What to run.
         params: The values of the arm's parameters.
-        port: What takes the place of ``{port}``.
+        port: What takes the place of ``{port}``; ``None`` for any free one.
         output: The file that takes what it prints, whose end is told where it fails.
+        workdir: The repeat's own folder; ``{out}`` is in it.
 
-    Raises:
-        CommandError: It could not be started, or did not end well.
+    Returns:
+        A function of the repeat. It raises ``CommandError`` where the command could not be started, or did
+        not end well.
     """
-    out = repeat.workdir / OUT
-    if _uses_folder(command, params):
-        out.mkdir()
-    values = _values(params, {OUT: str(out), PORT: port})
-    printed = repeat.workdir / "stdout" if command.file == STANDARD_OUTPUT else None
-    ended = _wait_for(filled(command.arguments, values), command, printed)
+    try:
+        ready = _ready(command, params, port=port, output=output, workdir=workdir)
+    except CommandError as error:
+        return partial(_raise, error)
+    with contextlib.suppress(OSError, ValueError):
+        ready.start(NOWHERE)
+    return partial(_run, command, ready)
+
+
+def _raise(error: CommandError, _: Repeat) -> NoReturn:
+    raise error
+
+
+def _run(command: Command, ready: Ready, repeat: Repeat) -> None:
+    ended = _wait_for(ready)
     for name, value in ended._asdict().items():
         if name in BUILT_IN:
             repeat._take(name, value, BUILT_IN[name].instrument)  # noqa: SLF001
     if ended.status >= 0:
         repeat.record(EXIT_CODE, ended.status)
     if ended.status < 0 or (ended.status and not command.status_is_data):
-        raise _failure(ended.status, [file for file in (printed, output) if file is not None])
-    if command.file is not None and command.fields:
-        _record_results(repeat, command, printed or out / fill(command.file, values))
+        raise _failure(ended.status, ready.outputs)
+    if ready.result is not None and command.fields:
+        _record_results(repeat, command, ready.result, ready.before)
 
 
-def _uses_folder(command: Command, params: Mapping[str, Any]) -> bool:
+def _ready(
+    command: Command, params: Mapping[str, Any], *, port: int | None, output: Path, workdir: Path
+) -> Ready:
+    """Fill the arguments, and make what they name."""
+    if command.folder is not None:
+        os.chdir(command.folder)
+    out, environ = workdir / OUT, {**os.environ, **command.env}
+    named = _named(command, params)
+    if OUT in named or command.file not in (None, STANDARD_OUTPUT):
+        out.mkdir()
+    values = _values(params, {OUT: str(out), PORT: free_port() if PORT in named and port is None else port})
+    arguments = filled(command.arguments, values)
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    result, outputs = _result(command, values, workdir), [output]
+    if command.file == STANDARD_OUTPUT:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        actions.append((os.POSIX_SPAWN_OPEN, 1, str(result), flags, 0o600))
+        outputs = [*([result] if result else []), output]
+    return Ready(
+        arguments=arguments,
+        program=_program(arguments[0], environ.get("PATH", os.defpath)),
+        environ=environ,
+        actions=actions,
+        result=result,
+        before=None if result is None or command.file == STANDARD_OUTPUT else _state(result),
+        outputs=outputs,
+    )
+
+
+def _named(command: Command, params: Mapping[str, Any]) -> set[str]:
+    """Return the placeholders in what a command is started with, lists that are spliced in included."""
     spliced = (item for value in params.values() if isinstance(value, list) for item in value)
-    texts = (*command.arguments, *(item for item in spliced if isinstance(item, str)))
-    return command.file not in (None, STANDARD_OUTPUT) or any(OUT in placeholders(text) for text in texts)
+    texts = (*command.arguments, *(item for item in spliced if isinstance(item, str)), command.file or "")
+    return {name for text in texts for name in placeholders(text)}
 
 
 def _values(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,27 +198,33 @@ def _values(params: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return {**params, **spliced, **own}
 
 
-def _wait_for(arguments: list[str], command: Command, printed: Path | None) -> Ended:
+def _result(command: Command, values: Mapping[str, Any], workdir: Path) -> Path | None:
+    """Return the file that is read, which is below ``{out}`` unless it begins otherwise."""
+    if command.file is None:
+        return None
+    if command.file == STANDARD_OUTPUT:
+        return workdir / "stdout"
+    path = Path(fill(command.file, values))
+    begins_with_name = command.file.startswith("{") and not command.file.startswith("{{")
+    return path.absolute() if begins_with_name else workdir / OUT / path
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _wait_for(ready: Ready) -> Ended:
     """Start a program in this process's group, and wait for it."""
-    if command.folder is not None:
-        os.chdir(command.folder)
-    environ = {**os.environ, **command.env}
-    program = _program(arguments[0], environ.get("PATH", os.defpath))
-    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-    if printed is not None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        actions.append((os.POSIX_SPAWN_OPEN, 1, str(printed), flags, 0o600))
-
-    def start(program: str) -> int:
-        return os.posix_spawn(program, arguments, environ, file_actions=actions, setsigdef=RESTORED)
-
-    with contextlib.suppress(OSError, ValueError):
-        start(NOWHERE)
     began = time.monotonic()
     try:
-        pid = start(program)
+        pid = ready.start(ready.program)
     except (OSError, ValueError) as error:
-        raise _not_started(arguments[0], getattr(error, "strerror", None) or str(error)) from None
+        why = getattr(error, "strerror", None) or str(error)
+        raise _not_started(ready.arguments[0], why) from None
     _, status, usage = os.wait4(pid, 0)
     return Ended(
         status=os.waitstatus_to_exitcode(status),
@@ -184,8 +263,11 @@ def _failure(status: int, files: list[Path]) -> CommandError:
     return CommandError(ended, f"killed by {signal_name(-status)}\n{output}".strip())
 
 
-def _record_results(repeat: Repeat, command: Command, path: Path) -> None:
+def _record_results(repeat: Repeat, command: Command, path: Path, before: tuple[int, ...] | None) -> None:
     """Record what the command left behind; what can't be read makes the repeat invalid."""
+    if before is not None and _state(path) == before:
+        repeat.invalidate(f'"{path}" was there before, and the command left it as it was')
+        return
     from pytest_prereg.evidence.importers.results import read_result  # noqa: PLC0415
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -101,6 +100,8 @@ class Repeat:
     def workdir(self) -> Path:
         """A folder of this repeat's own, empty at its start and removed after it."""
         if self._workdir is None:
+            import tempfile  # noqa: PLC0415 - no repeat that an executor runs comes here
+
             self._workdir = Path(tempfile.mkdtemp(prefix="prereg-"))
         return self._workdir
 

@@ -17,7 +17,8 @@ from laboratories import Herd, job
 from test_process_trees import alarm_after
 
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.executors.services import LOWEST_PORT, OutputSearch, free_port
+from pytest_prereg.measure.executors.ports import LOWEST_PORT, free_port
+from pytest_prereg.measure.executors.services import OutputSearch
 
 SERVER = """
 import http.server, json, os, signal, subprocess, sys, time

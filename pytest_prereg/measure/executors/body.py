@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import msgspec
 
 from pytest_prereg.evidence.bounding import bounded
-from pytest_prereg.measure.commands import CommandError
+from pytest_prereg.measure import commands
 from pytest_prereg.measure.executors import memory, processes, wire
 from pytest_prereg.measure.executors.exhaustion import is_out_of_memory
 from pytest_prereg.measure.executors.messages import Began, Recorded, Report
@@ -47,17 +47,31 @@ class Place(NamedTuple):
     """Where its service listens."""
 
 
-def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed: Sequence[int]) -> NoReturn:
-    """Be the body: call ``function`` once, report over ``pipe``, and exit.
+class Channels(NamedTuple):
+    """How the body and its supervisor talk."""
+
+    gate: int
+    """Where the body waits for a byte until it may begin."""
+    pipe: int
+    """Where it reports."""
+
+
+def run(
+    function: Callable[..., Any], job: Job, place: Place, channels: Channels, closed: Sequence[int]
+) -> NoReturn:
+    """Be the body: once the gate is open, call ``function``, report over the pipe, and exit.
 
     Called in a child that the supervisor has just forked; ``closed`` are the supervisor's own descriptors.
     """
     try:
         _settle(os.getppid(), place, closed)
+        pipe = channels.pipe
         repeat = _repeat(job, place, pipe)
         pid = os.getpid()
+        task = _task(function, job, place)
+        _wait_at(channels.gate)
         wire.write(pipe, wire.encode(Began(at=time.monotonic())))
-        ended, error = _call(_task(function, job, place), repeat)
+        ended, error = _call(task, repeat)
         at = time.monotonic()
         if os.getpid() == pid:  # else a child that the function forked, and that came back out of it
             _flush()
@@ -68,6 +82,13 @@ def run(function: Callable[..., Any], job: Job, place: Place, pipe: int, closed:
         traceback.print_exc()
     finally:
         os._exit(NOT_REPORTED)
+
+
+def _wait_at(gate: int) -> None:
+    """Wait until the supervisor has opened the gate; exit if it never will."""
+    if not os.read(gate, 1):
+        os._exit(NOT_REPORTED)
+    os.close(gate)
 
 
 def _settle(supervisor: int, place: Place, closed: Sequence[int]) -> None:
@@ -122,7 +143,9 @@ def _task(function: Callable[..., Any], job: Job, place: Place) -> Callable[[Rep
     """Return what is to be run: the function with its parameters, or the command in its place."""
     if job.command is None:
         return partial(function, **job.params)
-    return partial(function, command=job.command, params=job.params, port=place.port, output=place.output)
+    return commands.prepared(
+        job.command, job.params, port=place.port, output=place.output, workdir=place.workdir
+    )
 
 
 def _call(task: Callable[[Repeat], object], repeat: Repeat) -> tuple[Any, str | None]:
@@ -132,7 +155,7 @@ def _call(task: Callable[[Repeat], object], repeat: Repeat) -> tuple[Any, str | 
         task(repeat)
     except ReadingError:
         return "returned", None  # the repeat knows, and is invalid
-    except CommandError as error:
+    except commands.CommandError as error:
         return error.ended, str(error)
     except SystemExit as error:
         return _exited(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import linecache
 import os
 import select
@@ -21,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_prereg.evidence import kernel_counters
+from pytest_prereg.evidence import gpu_readings, kernel_counters
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.executors import caches, loading, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
@@ -101,6 +102,8 @@ def _rehearse() -> None:
     kernel_counters.heat_throttles()
     kernel_counters.quota_throttles()
     kernel_counters.pages_swapped()
+    if gpu_readings.gpu_is_there():
+        importlib.import_module("pytest_prereg.evidence.driver_questions")
     repeat = Repeat(metrics={"t": "s"})
     repeat.record("t", 1.0)
     report = Report(ended="returned", at=time.monotonic(), readings=repeat.readings())

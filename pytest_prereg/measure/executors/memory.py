@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from pathlib import Path
@@ -27,10 +28,12 @@ def oom_kills() -> int:
 
 def prefer_as_victim() -> None:
     """Make the kernel kill this process and its children first: not whoever watches them and says so."""
-    try:
-        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
-    except OSError:
-        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(descriptor, b"500")
+        finally:
+            os.close(descriptor)
 
 
 @functools.lru_cache(maxsize=2)  # looking for it takes longer than reading

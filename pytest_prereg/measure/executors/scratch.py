@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,8 @@ CACHES = "caches"
 
 def make() -> Path:
     """Return a new folder."""
+    import tempfile  # noqa: PLC0415 - a fork server, which is made small, makes none
+
     return Path(tempfile.mkdtemp(prefix="prereg-"))
 
 
@@ -48,9 +48,15 @@ def remove_tree(folder: Path) -> None:
     A body may have nested folders deeper than Python recurses, or than files can be open at once: what is
     left is flattened first.
     """
-    with contextlib.suppress(OSError):
+    try:
         folder.rmdir()  # as most are: empty
+    except FileNotFoundError:
         return
+    except OSError:
+        _remove_full(folder)
+
+
+def _remove_full(folder: Path) -> None:
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.is_dir() and not folder.is_symlink():
@@ -65,7 +71,7 @@ def _raise_nested(folder: Path) -> int:
     for outer in _folders(folder):
         for inner in _folders(outer):
             with contextlib.suppress(OSError):
-                inner.rename(folder / secrets.token_hex(8))
+                inner.rename(folder / os.urandom(8).hex())
                 moved += 1
         with contextlib.suppress(OSError):
             outer.rmdir()

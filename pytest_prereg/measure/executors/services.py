@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 import signal
 import socket
-import subprocess
 import time
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_prereg.measure.executors import memory, processes
 from pytest_prereg.measure.executors.base import Service
 from pytest_prereg.measure.executors.classify import signal_name
+from pytest_prereg.measure.executors.ports import free_port, is_free
 from pytest_prereg.measure.executors.text import file_tail
 from pytest_prereg.registry.durations import parse_duration
 from pytest_prereg.registry.placeholders import PORT, fill, filled, placeholders
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from typing import Any
 
     from pytest_prereg.registry.model import Experiment
@@ -31,8 +30,6 @@ HOST = "localhost"
 ADDRESS = "http://"
 PORT_ATTEMPTS = 5
 """How often a service is started anew, each time on another port, because its port turned out to be taken."""
-LOWEST_PORT = 15_000
-PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 PROBE_SECONDS = 0.5
 """How long one question whether it is ready may take."""
 SHORTEST_WAIT = 0.01
@@ -51,9 +48,11 @@ def service_of(experiment: Experiment) -> Service | None:
 
 
 def modules_for(experiment: Experiment) -> list[str]:
-    """Return the modules that asking a service whether it is ready takes, beside those that are here."""
+    """Return the modules that starting a service takes, and asking it whether it is ready."""
     service = experiment.table.service
-    return ["http.client"] if service and (service.ready or "").startswith(ADDRESS) else []
+    if service is None:
+        return []
+    return ["subprocess", *(["http.client"] if (service.ready or "").startswith(ADDRESS) else [])]
 
 
 class Unserved(NamedTuple):
@@ -108,7 +107,7 @@ class Serving:
     def _lost_its_port(self) -> bool:
         """Return whether it ended while somebody else has its port."""
         ended = self._process is not None and self._process.poll() is not None
-        return ended and self.port is not None and not _is_free(self.port)
+        return ended and self.port is not None and not is_free(self.port)
 
     def _start_once(self, wait: Callable[[float], bool]) -> Unserved | None:
         self._process = None
@@ -176,45 +175,10 @@ class OutputSearch:
         return self.wanted in data
 
 
-def free_port() -> int:
-    """Return a TCP port that nothing on this machine listens on.
-
-    Drawn at random from below those that the kernel hands out by itself, so that no connection that somebody
-    makes meanwhile takes it; what is left is another server that draws the same.
-    """
-    highest = _first_handed_out()
-    for _ in range(100 if highest > LOWEST_PORT else 0):
-        port = LOWEST_PORT + secrets.randbelow(highest - LOWEST_PORT)
-        if _is_free(port):
-            return port
-    with socket.socket() as any_one:
-        any_one.bind(("", 0))
-        return int(any_one.getsockname()[1])
-
-
-def _first_handed_out() -> int:
-    try:
-        return int(PORT_RANGE.read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _is_free(port: int) -> bool:
-    """Return whether a server could listen on a port, at any address of either version."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            with socket.socket(family) as probe:
-                if family == socket.AF_INET6:
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                probe.bind(("", port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                return False
-    return True
-
-
 def _spawn(command: list[str], service: Service, log: Path) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, to die with this process."""
+    import subprocess  # noqa: PLC0415 - it and its threads would make every fork of a server dearer
+
     parent = os.getpid()
 
     def settle() -> None:

@@ -85,7 +85,7 @@ class Supervision:
         self.own = [server.fileno(), control.fileno(), *request.locks]
         self.watcher = RepeatWatch()
         self.readings: dict[str, Any] = {}
-        self.oom_kills = memory.oom_kills()
+        self.oom_kills = 0
         self.wakeup, self.waker = _listen_for_signals()
         processes.die_with_parent(request.server, signal.SIGTERM)
         self.poll = select.poll()
@@ -103,6 +103,8 @@ class Supervision:
         self.ended = 0.0
         self.cut = ""
         self.pid: int | None = None
+        self.gate: int | None = None
+        """Closed until the body may begin."""
         job = request.job
         self.resumed = job.checkpoint is not None and has_content(Path(job.checkpoint))
         self.serving = Serving(job.service, job.params, request.place.service) if job.service else None
@@ -111,15 +113,29 @@ class Supervision:
         """Pids of the service and of what it started, as far as they are known."""
 
     def launch(self) -> End | None:
-        """Start the body, and before it the service that it talks to; return what came in between."""
+        """Start the body, and before it the service that it talks to; return what came in between.
+
+        Without a service the body becomes a process while the machine is looked at, and waits at its gate.
+        """
+        if self.serving is None:
+            self.pid = self._fork()
+        self.oom_kills = memory.oom_kills()
         self.watcher.begin()
         if self.watcher.foreign and self.watcher.foreign[0]:
             return End.FOREIGN
         if self.serving is not None and (end := self._serve(self.serving)) is not None:
             return end
-        self.deadline = time.monotonic() + START_SECONDS
-        self.pid = self._fork()
+        self.pid = self.pid or self._fork()
+        self._open_gate()
         return None
+
+    def _open_gate(self) -> None:
+        self.deadline = time.monotonic() + START_SECONDS
+        if self.gate is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self.gate, b"+")
+            os.close(self.gate)
+            self.gate = None
 
     def _serve(self, serving: Serving) -> End | None:
         """Start the service; return what came before it was ready."""
@@ -160,12 +176,19 @@ class Supervision:
         if self.serving is not None and self.unserved is None:
             self.unserved = self.serving.death()
             self.beside |= self.serving.pids()
+        ending = self._ending(end)
         if end is End.REPORTED:  # else there may be something to be stopped first
             self.readings = self.watcher.end()
         left = self._clear(EXIT_SECONDS if end is End.REPORTED else 0)
-        self.readings = self.readings or self.watcher.end()
-        place = self.request.place
-        ending = Ending(
+        if end is not End.REPORTED:
+            self.readings, ending = self.watcher.end(), self._ending(end)
+        result = self._result(ending, left if end in {End.REPORTED, End.DIED} else 0)
+        self._tidy(keep=result.outcome is not Outcome.OK)
+        return result
+
+    def _ending(self, end: End) -> Ending:
+        """Return what is known of the end by now."""
+        return Ending(
             end=end,
             recorded=self.recorded,
             unserved=None if self.unserved is None else str(self.unserved),
@@ -174,11 +197,8 @@ class Supervision:
             garbled=self.garbled or "",
             status=self.status,
             out_of_memory=memory.oom_kills() > self.oom_kills,
-            output=tail(f"{self.cut}\n{file_tail(place.output)}"),
+            output=tail(f"{self.cut}\n{file_tail(self.request.place.output)}"),
         )
-        result = self._result(ending, left if end in {End.REPORTED, End.DIED} else 0)
-        self._tidy(keep=result.outcome is not Outcome.OK)
-        return result
 
     def stop(self) -> None:
         """Leave nothing running and nothing behind."""
@@ -192,14 +212,16 @@ class Supervision:
             _tidy(output, keep=keep)
 
     def _fork(self) -> int:
-        """Fork the body, with a pipe on which it reports; return its pid."""
+        """Fork the body, with a gate before it and a pipe on which it reports; return its pid."""
         self.pipe, writing = os.pipe()
+        gate, self.gate = os.pipe()
         pid = processes.fork()
         if pid == 0:
-            own = [self.pipe, self.wakeup, self.waker, *self.own]
+            own = [self.pipe, self.gate, self.wakeup, self.waker, *self.own]
             place = self.request.place._replace(port=self.serving.port if self.serving else None)
-            body.run(self.request.function, self.request.job, place, writing, own)
+            body.run(self.request.function, self.request.job, place, body.Channels(gate, writing), own)
         os.close(writing)
+        os.close(gate)
         os.set_blocking(self.pipe, False)
         self.poll.register(self.pipe, select.POLLIN)
         return pid
@@ -315,7 +337,7 @@ class Supervision:
         )
 
     def _environment(self) -> dict[str, Any]:
-        pid = {} if self.pid is None else {"pid": self.pid}
+        pid = {} if self.gate is not None or self.pid is None else {"pid": self.pid}
         cache = {"cache": "fresh"} if self.request.job.cache == "fresh" else {}
         return {**self.readings, **pid, **cache}
 
