@@ -119,7 +119,7 @@ class Runner:
             env=arm_environment(self.experiment, setting),
             timeout=setting.timeout,
             service=service_of(self.experiment),
-            command=command_of(self.experiment),
+            command=command_of(self.study, self.experiment),
             cache=self.experiment.table.cache,
             exclusive=self.experiment.table.exclusive,
         )

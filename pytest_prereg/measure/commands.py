@@ -16,7 +16,7 @@ from pytest_prereg.measure.executors.base import Command
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.ports import free_port
 from pytest_prereg.measure.executors.text import file_tail, tail
-from pytest_prereg.registry.commands import BUILT_IN, EXIT_CODE, OUT
+from pytest_prereg.registry.commands import AT_MOST, BUILT_IN, EXIT_CODE, MAX_RSS, OUT
 from pytest_prereg.registry.placeholders import PORT, fill, filled, placeholders
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from pytest_prereg.evidence.model import Value
     from pytest_prereg.measure.repeat import Repeat
-    from pytest_prereg.registry.model import Experiment
+    from pytest_prereg.registry.model import Experiment, Study
 
 STANDARD_OUTPUT = "-"
 
 NOWHERE = f"{os.devnull}/nothing"
 """Started first, in vain: what a first start takes of a process is then no part of the command's time."""
-_IMPORTED_EARLY = (resource,)
-"""Or waiting for a child would."""
+KIBIBYTE = 1024
+"""The kernel tells memory in them."""
 
 
 class CommandError(Exception):
@@ -56,12 +56,15 @@ class Ended(NamedTuple):
     """Bytes."""
 
 
-def command_of(experiment: Experiment) -> Command | None:
+def command_of(study: Study, experiment: Experiment) -> Command | None:
     """Return what each repeat of an experiment runs in place of a function, or ``None``."""
+    from pytest_prereg.registry.uses import metrics_of  # noqa: PLC0415 - a fork server has no use for it
+
     table, read = experiment.table, experiment.table.read
     if table.command is None:
         return None
     known = {} if read is None else experiment.metrics
+    used = {name for one in study.predictions.values() for name in metrics_of(one, experiment.id)}
     return Command(
         arguments=table.command,
         file=None if read is None else read.file,
@@ -72,8 +75,14 @@ def command_of(experiment: Experiment) -> Command | None:
             for name, metric in known.items()
             if name not in BUILT_IN
         },
+        needed=sorted(BUILT_IN.keys() & {*used, *(table.metrics or {})}),
         status_is_data=EXIT_CODE in (table.metrics or {}),
     )
+
+
+def optional(command: Command | None) -> frozenset[str]:
+    """Return the metrics that a repeat is valid without; none of a function's."""
+    return frozenset() if command is None else frozenset(BUILT_IN.keys() - command.needed)
 
 
 class Ready(NamedTuple):
@@ -141,15 +150,30 @@ def _raise(error: CommandError, _: Repeat) -> NoReturn:
 
 def _run(command: Command, ready: Ready, repeat: Repeat) -> None:
     ended = _wait_for(ready)
-    for name, value in ended._asdict().items():
-        if name in BUILT_IN:
-            repeat._take(name, value, BUILT_IN[name].instrument)  # noqa: SLF001
-    if ended.status >= 0:
-        repeat.record(EXIT_CODE, ended.status)
+    if -ended.status != signal.SIGKILL:
+        _record(repeat, command, ended)
     if ended.status < 0 or (ended.status and not command.status_is_data):
         raise _failure(ended.status, ready.outputs)
     if ready.result is not None and command.fields:
         _record_results(repeat, command, ready.result, ready.before)
+
+
+def _record(repeat: Repeat, command: Command, ended: Ended) -> None:
+    """Record what a command took, under the name of what read it."""
+    for name in ("wall", "user", "system"):
+        repeat._take(name, getattr(ended, name), BUILT_IN[name].instrument)  # noqa: SLF001
+    if ended.status >= 0:
+        repeat.record(EXIT_CODE, ended.status)
+    instrument = str(BUILT_IN[MAX_RSS].instrument)
+    # Of a process that it starts, the kernel counts what this one held as well (exec_mmap, fs/exec.c).
+    least = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
+    if ended.max_rss > least:
+        repeat._take(MAX_RSS, ended.max_rss, instrument)  # noqa: SLF001
+    elif MAX_RSS not in command.needed:
+        repeat.record(AT_MOST, least)
+    else:
+        why = f"the command held no more than the {least / 1e6:.0f} MB of the process that started it"
+        repeat._tell_unreadable(MAX_RSS, instrument, why)  # noqa: SLF001
 
 
 def _ready(
@@ -231,7 +255,7 @@ def _wait_for(ready: Ready) -> Ended:
         wall=time.monotonic() - began,
         user=usage.ru_utime,
         system=usage.ru_stime,
-        max_rss=usage.ru_maxrss * 1024,
+        max_rss=usage.ru_maxrss * KIBIBYTE,
     )
 
 

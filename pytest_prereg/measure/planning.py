@@ -60,7 +60,7 @@ def job_for(study: Study, experiment: Experiment, header: Header, slot: Slot) ->
         timeout=arm.timeout,
         checkpoint=str(checkpoint_folder(study.path, header.seed, repeat)) if counts else None,
         service=service_of(experiment),
-        command=command_of(experiment),
+        command=command_of(study, experiment),
         cache=experiment.table.cache,
         exclusive=experiment.table.exclusive,
     )

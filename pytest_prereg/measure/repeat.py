@@ -73,6 +73,7 @@ class Repeat:
         checkpoint: Path | None = None,
         service_port: int | None = None,
         recorded: Callable[[], None] | None = None,
+        optional: Collection[str] = (),
     ) -> None:
         self.index = index
         self.arm = arm
@@ -83,6 +84,8 @@ class Repeat:
         self._service_port = service_port
         self._recorded = recorded
         """Called once, when a declared metric has its first number."""
+        self._optional = frozenset(optional)
+        """Metrics that the repeat is valid without: a command's own that no quantity reads."""
         self._numbers: dict[str, list[float]] = {}
         self._vectors: set[str] = set()
         self._takers: dict[str, set[str | None]] = {}
@@ -206,7 +209,8 @@ class Repeat:
         undeclared = [name for name in (*values, *found.diagnostics) if name not in self._units]
         read = [name for name in undeclared if name in self._ended and name in values]
         unreadable = self._without_reading(values)
-        lacking = (name for name in self._units if name not in values and name not in unreadable)
+        known = {*values, *unreadable, *self._optional}
+        lacking = (name for name in self._units if name not in known)
         return Readings(
             values={name: value for name, value in values.items() if name in self._units},
             diagnostics={
@@ -311,7 +315,7 @@ class Repeat:
     def _tell_unreadable(self, name: str, instrument: str, reason: str) -> None:
         self._end(name)
         message = f'metric "{name}": {instrument} can\'t be read: {reason}'
-        if name in self._units:
+        if name in self._units and name not in self._optional:
             self._unreadable(instrument, message, name)
         else:
             self._note(name, instrument, message)

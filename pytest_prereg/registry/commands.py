@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.tables import ExperimentTable
 
 EXIT_CODE = "exit_code"
+WALL = "wall"
+MAX_RSS = "max_rss"
+AT_MOST = "max_rss_at_most"
+"""A diagnostic, in bytes: the command held less than what started it, and nobody can tell how much."""
 OUT = "out"
 """Names the folder of one repeat alone."""
 
 _BUILT_IN = (
-    Metric(name="wall", unit="s", instrument="wall-clock"),
+    Metric(name=WALL, unit="s", instrument="wall-clock"),
     Metric(name="user", unit="s", instrument="cpu-time"),
     Metric(name="system", unit="s", instrument="cpu-time"),
-    Metric(name="max_rss", unit="byte", instrument="peak-memory"),
+    Metric(name=MAX_RSS, unit="byte", instrument="peak-memory"),
     Metric(name=EXIT_CODE, unit="1", exact=True),
 )
 BUILT_IN: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _BUILT_IN})

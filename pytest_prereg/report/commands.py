@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.file_origins import origins_of
@@ -14,6 +14,7 @@ from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
 from pytest_prereg.measure.failures import words
 from pytest_prereg.registry.builtins import MODULES
+from pytest_prereg.registry.commands import AT_MOST, BUILT_IN, EXIT_CODE, MAX_RSS, WALL
 from pytest_prereg.registry.digest import USUAL_CONFIDENCE
 from pytest_prereg.registry.instruments import INSTRUMENTS
 from pytest_prereg.registry.model import ONLY_ARM
@@ -153,9 +154,33 @@ def repeat_lines(
         for name, metric in experiment.metrics.items()
         if name in finished.values
     ]
+    if experiment.kind == "command":
+        values = list(_of_command(experiment, finished))
     failure = [f"FAILED: {finished.cause}"] if finished.cause else []
     label = max((width_of(arm) + 3 for arm in arms if arm), default=0)
     return _beside(padded(started.arm, label), [*values, *failure], width)
+
+
+def _of_command(experiment: Experiment, finished: Finished) -> Iterator[str]:
+    """Yield what a command took, then what was read of it, then its memory and status: ``exit 0``.
+
+    The CPU time is told where the study declares it, to spare the line.
+    """
+    values, declared = finished.values, experiment.table.metrics or {}
+    last = (MAX_RSS, EXIT_CODE)
+    for name in (*BUILT_IN, *(name for name in experiment.metrics if name not in BUILT_IN)):
+        if name in values and name not in last and (name == WALL or name in declared):
+            yield f"{name} {value_text(values[name], experiment.metrics[name])}"
+    if MAX_RSS in values:
+        yield f"{MAX_RSS} {_megabytes(values[MAX_RSS])}"
+    elif AT_MOST in finished.diagnostics:
+        yield f"{MAX_RSS} ≤ {_megabytes(finished.diagnostics[AT_MOST])}"
+    if EXIT_CODE in values:
+        yield f"exit {value_text(values[EXIT_CODE], experiment.metrics[EXIT_CODE])}"
+
+
+def _megabytes(count: Any) -> str:
+    return f"{count / 1e6:.3g} MB" if isinstance(count, float | int) else str(count)
 
 
 def _beside(label: str, items: Iterable[str], width: int) -> list[str]:

@@ -40,6 +40,8 @@ class Command(msgspec.Struct, kw_only=True, frozen=True):
     select: str | None = None
     fields: dict[str, tuple[str, str]] = {}
     """By metric that is read from the file, the name of the reading and the declared unit."""
+    needed: list[str] = []
+    """Metrics of those that every command has without which the repeat would be invalid."""
     status_is_data: bool = False
     """Whether a status other than 0 is a value, and no failure."""
     folder: str | None = None

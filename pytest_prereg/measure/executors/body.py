@@ -135,6 +135,7 @@ def _repeat(job: Job, place: Place, pipe: int) -> Repeat:
         workdir=place.workdir,
         checkpoint=Path(job.checkpoint) if job.checkpoint else None,
         service_port=place.port,
+        optional=commands.optional(job.command),
         recorded=recorded if job.service is not None and job.command is None else None,
     )
 

@@ -61,10 +61,11 @@ FromBody = Began | Recorded | Report
 """All that a body says."""
 
 
-def flaw_of(report: Report, metrics: Collection[str]) -> str | None:
+def flaw_of(report: Report, metrics: Collection[str], optional: Collection[str] = ()) -> str | None:
     """Return what a report says that none of the package's own says; ``None`` for one that may be.
 
-    It holds readings of declared metrics alone, and where the body returned says of each that has none why.
+    It holds readings of declared metrics alone, and where the body returned says of each that has none why,
+    unless it is ``optional``.
     """
     readings = report.readings
     strange = sorted(readings.values.keys() - metrics)
@@ -73,7 +74,7 @@ def flaw_of(report: Report, metrics: Collection[str]) -> str | None:
     if [] in readings.values.values():
         return "a value without a number"
     told = readings.problems or readings.discarded or readings.missing
-    silent = [name for name in metrics if name not in readings.values]
+    silent = [name for name in metrics if name not in readings.values and name not in optional]
     if report.ended == "returned" and silent and not told:
         return f'no value of "{silent[0]}", and no word of it'
     return None

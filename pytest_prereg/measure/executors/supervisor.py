@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_prereg.evidence.bounding import bounded
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.repeat_watch import RepeatWatch
+from pytest_prereg.measure import commands
 from pytest_prereg.measure.checkpoints import has_content
 from pytest_prereg.measure.executors import body, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Result
@@ -278,14 +279,15 @@ class Supervision:
             self.garbled = str(error)
 
     def _take(self, message: Began | Recorded | Report) -> None:
+        job = self.request.job
         if isinstance(message, Report):
-            self.garbled = flaw_of(message, self.request.job.metrics)
+            self.garbled = flaw_of(message, job.metrics, commands.optional(job.command))
             self.report = message if self.garbled is None else None
         elif isinstance(message, Recorded):
             self.recorded = True
         elif self.begun is None:
             self.begun = message
-            timeout = self.request.job.timeout
+            timeout = job.timeout
             self.deadline = None if timeout is None else time.monotonic() + timeout
 
     def _bound_output(self) -> None:
