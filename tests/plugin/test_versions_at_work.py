@@ -99,7 +99,7 @@ def worktrees(project: Project) -> int:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, dict[str, str]]:
     """The study, what pytest printed, and the verdicts; the evidence is committed."""
     folder = tmp_path_factory.mktemp("versions")
-    regions = 'arm = "head"\npredicts = "<= 0.032 s"\nfalsifier = ">= 0.034 s"'
+    regions = 'arm = "head"\npredicts = "<= 0.031 s"\nfalsifier = ">= 0.032 s"'
     hoped = PREDICTION.format(name="hoped", experiment="planted", regions=regions)
     same = [experiment(f"same-{number}", "main", "main") for number in range(STUDIES)]
     project = slowed(folder / "project", "".join([PLANTED, hoped, *same]))
