@@ -45,6 +45,7 @@ class Prereg:
             for one in state.study.experiments.values():
                 if one.source is not None:
                     known.setdefault(one.source.function, (state.study, one))
+                if one.kind != "import":
                     known[one.id] = (state.study, one)
         if experiment not in known:
             raise UsageError(_unknown("experiment", experiment, list(known)))

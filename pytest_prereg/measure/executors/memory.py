@@ -6,10 +6,6 @@ import contextlib
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MEMBERSHIP = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
@@ -22,7 +18,7 @@ def oom_kills() -> int:
     A rise says who killed a process that died of SIGKILL. Control groups of version 2 and 1 have the
     counter in different files; ``/proc/vmstat`` counts the whole machine.
     """
-    path = _counter(_membership())
+    path = _counter(_membership(), GROUPS, MACHINE)
     return 0 if path is None else _count(path) or 0
 
 
@@ -37,20 +33,18 @@ def prefer_as_victim() -> None:
 
 
 @functools.lru_cache(maxsize=2)  # looking for it takes longer than reading
-def _counter(membership: bytes) -> Path | None:
+def _counter(membership: bytes, groups: Path, machine: Path) -> Path | None:
     """Return the file that counts for a process of these control groups."""
-    return next((path for path in _counters(_groups(membership)) if _count(path) is not None), None)
-
-
-def _counters(own: Mapping[str, str]) -> list[Path]:
+    own = _groups(membership)
     # Inside a container the path is the host's, while the mount shows the container's own group as its root.
-    version2 = [GROUPS / own.get("", "").lstrip("/"), GROUPS]
-    version1 = [GROUPS / "memory" / own.get("memory", "").lstrip("/"), GROUPS / "memory"]
-    return [
+    version2 = [groups / own.get("", "").lstrip("/"), groups]
+    version1 = [groups / "memory" / own.get("memory", "").lstrip("/"), groups / "memory"]
+    files = [
         *(folder / "memory.events" for folder in version2),
         *(folder / "memory.oom_control" for folder in version1),
-        MACHINE,
+        machine,
     ]
+    return next((path for path in files if _count(path) is not None), None)
 
 
 def _membership() -> bytes:
