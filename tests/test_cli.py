@@ -407,7 +407,7 @@ class TestTry:
 
     @pytest.mark.usefixtures("study")
     def test_an_experiment_that_is_fed_by_import_cannot_be_run(self):
-        assert "no function to run" in run("try", "runs", code=1).stderr
+        assert "has nothing to run here" in run("try", "runs", code=1).stderr
 
     def test_a_module_that_cannot_be_imported_leaves_no_evidence(self, measured):
         measured.write("experiments/work.py", "import nowhere_to_be_found\n" + EXPERIMENT)

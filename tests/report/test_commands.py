@@ -150,7 +150,7 @@ class TestImportedLines:
     def lines(self, study, arms, planned=7):
         from types import SimpleNamespace as Some
 
-        file = Some(header=None, attempts=[Some(arm=arm) for arm in arms])
+        file = Some(header=None, attempts=[Some(arm=arm, outcome=Outcome.OK) for arm in arms])
         series = Some(
             number=2,
             surplus=0,
