@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from pytest_prereg.errors import MeasureError
 from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.measure.devices import DeviceLocks, claims_of
 
 GOOD = "repeat.record('t', 0.5)"
 
@@ -353,3 +355,40 @@ def test_what_is_fed_by_import_has_nothing_to_run(laboratory):
     study, experiment = laboratory.study(GOOD)
     with pytest.raises(MeasureError, match='experiment "lab" has nothing to run here'):
         LocalExecutor(study, replace(experiment, source=None, kind="import"))
+
+
+PARENT = 'repeat.record("t", float(os.getppid()))'
+
+
+def test_a_supervisor_takes_the_next_repeat_unless_one_has_not_ended_well(laboratory, make_job):
+    body = "if repeat.index == 3: raise SystemExit(1)\n" + PARENT
+    executor = laboratory.executor(body)
+    executor.start()
+    first, second, failed, third = (executor.run(make_job(executor, index=index)) for index in (1, 2, 3, 4))
+    assert first.values == second.values
+    assert failed.outcome is Outcome.TASK_FAILED
+    assert third.values != second.values
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_supervisor_that_is_killed_between_two_repeats_costs_none(laboratory, make_job, wait_until, number):
+    executor = laboratory.executor(PARENT)
+    executor.start()
+    supervisor = int(executor.run(make_job(executor, index=1)).values["t"])
+    os.kill(supervisor, number)
+    stat = Path(f"/proc/{supervisor}/stat")
+    wait_until(lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z")
+    result = executor.run(make_job(executor, index=2))
+    assert result.outcome is Outcome.OK
+    assert result.values["t"] != supervisor
+
+
+def test_between_two_repeats_nobody_holds_the_machine(laboratory, make_job):
+    executor = laboratory.executor(PARENT)
+    executor.start()
+    for index in (1, 2):
+        executor.run(make_job(executor, index=index))
+        locks = DeviceLocks()
+        locks.take(claims_of(True, (), {}))
+        assert locks.waited == 0.0
+        locks.release()

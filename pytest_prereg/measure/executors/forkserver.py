@@ -20,19 +20,27 @@ import time
 import tokenize
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pytest_prereg.evidence import gpu_readings, kernel_counters
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.executors import caches, loading, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Job, Result
-from pytest_prereg.measure.executors.body import Place
-from pytest_prereg.measure.executors.messages import Began, FromBody, Ready, Recorded, Report, Setup
-from pytest_prereg.measure.executors.supervisor import Request, supervise
+from pytest_prereg.measure.executors.messages import (
+    Assignment,
+    Began,
+    Done,
+    FromBody,
+    Ready,
+    Recorded,
+    Report,
+    Setup,
+)
+from pytest_prereg.measure.executors.supervisor import supervise
 from pytest_prereg.measure.repeat import Repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
 _IMPORTED_EARLY = (linecache, tokenize)
 """What tracebacks load late: by then a module beside the study could have taken the name."""
@@ -118,6 +126,13 @@ def _hide_from_collector() -> None:
     gc.freeze()
 
 
+class Supervisor(NamedTuple):
+    """A fork that runs jobs, and the channel to it."""
+
+    pid: int
+    channel: socket.socket
+
+
 class ForkServer:
     """One experiment, imported and ready to be forked."""
 
@@ -129,6 +144,8 @@ class ForkServer:
         self.folder = folder
         self.client = _watch(client)
         self.count = 0
+        self.supervisor: Supervisor | None = None
+        """Waiting for a job, or at one."""
 
     def serve_one(self) -> bool:
         """Run the next job; return whether there may be another."""
@@ -148,60 +165,75 @@ class ForkServer:
 
     def _run(self, job: Job, locks: list[int]) -> Result | None:
         """Run a job under a supervisor; return ``None`` if the executor has gone meanwhile."""
-        request = self._request(job, locks)
-        own, other = socket.socketpair()
+        assignment = self._assignment(job)
         try:
-            pid = self._fork(request, own, other)
+            channel = self._hand_on(assignment, locks)
         except OSError as error:
             return Result(outcome=Outcome.INFRASTRUCTURE, cause="fork", error=str(error))
-        other.close()
-        with own:
-            present = self._wait(own)
-            result = wire.receive(own, Result) if present else None
-        _reap(pid)
-        processes.kill_descendants(STOP_SECONDS)
-        scratch.remove_tree(request.place.workdir)
+        present = self._wait(channel)
+        done = wire.receive(channel, Done) if present else None
+        if done is None or not done.goes_on:
+            self._dismiss()
+        scratch.remove_tree(Path(assignment.workdir))
         caches.remove(self.folder)
-        if present and result is None:
+        if present and done is None:
             return Result(outcome=Outcome.INFRASTRUCTURE, cause="supervisor", error="the supervisor died")
-        return result
+        return None if done is None else done.result
 
-    def _request(self, job: Job, locks: list[int]) -> Request:
+    def _assignment(self, job: Job) -> Assignment:
         received = time.monotonic()
         self.count += 1
-        place = Place(
-            output=self.folder / f"{self.count}.log",
-            workdir=self.folder / f"work-{self.count}",
-            service=self.folder / f"{self.count}.service.log",
-        )
-        place.workdir.mkdir()
+        place = f"{self.folder}/work-{self.count}"
+        os.mkdir(place)  # noqa: PTH102 - a Path per repeat is dear
         if job.cache == "fresh":
             caches.renew(self.folder)
-        return Request(
+        output = f"{self.folder}/{self.count}"
+        return Assignment(
             job=job,
-            function=self.function,
-            place=place,
+            output=f"{output}.log",
+            workdir=place,
+            service=f"{output}.service.log",
             received=received,
-            server=os.getpid(),
-            locks=tuple(locks),
         )
 
-    def _fork(self, request: Request, own: socket.socket, other: socket.socket) -> int:
-        """Fork the supervisor; return its pid."""
+    def _hand_on(self, assignment: Assignment, locks: list[int]) -> socket.socket:
+        """Give a job to the supervisor that is there, or to a new one; return the channel to it."""
+        if self.supervisor is not None:
+            with contextlib.suppress(OSError):  # somebody has killed it while it had nothing to do
+                return _assign(self.supervisor.channel, assignment, locks)
+            self._dismiss()
+        self.supervisor = self._fork(locks)
+        return _assign(self.supervisor.channel, assignment, locks)
+
+    def _fork(self, locks: Sequence[int]) -> Supervisor:
+        """Fork a supervisor; the ``locks`` that are open here it is given with its first job."""
         sys.stdout.flush()
         sys.stderr.flush()
+        own, other = socket.socketpair()
+        parent = os.getpid()
         pid = processes.fork()
         if pid == 0:
             own.close()
-            self._supervise(request, other)
-        return pid
+            for lock in locks:
+                os.close(lock)
+            self._supervise(other, parent)
+        other.close()
+        return Supervisor(pid, own)
 
-    def _supervise(self, request: Request, server: socket.socket) -> NoReturn:
+    def _dismiss(self) -> None:
+        """Be rid of the supervisor, and of all that it has left."""
+        if self.supervisor is not None:
+            self.supervisor.channel.close()
+            _reap(self.supervisor.pid)
+        processes.kill_descendants(STOP_SECONDS)
+        self.supervisor = None
+
+    def _supervise(self, server: socket.socket, parent: int) -> NoReturn:
         """Be the supervisor."""
         try:
             if self.client is not None:
                 os.close(self.client)
-            supervise(request, server, self.control)
+            supervise(self.function, server, self.control, parent)
         except BaseException:  # noqa: BLE001
             traceback.print_exc()
         finally:
@@ -218,6 +250,12 @@ class ForkServer:
         events = dict(poll.poll())
         gone = events.get(self.control.fileno(), 0) & (select.POLLRDHUP | select.POLLHUP | select.POLLERR)
         return not gone and self.client not in events
+
+
+def _assign(channel: socket.socket, assignment: Assignment, locks: Sequence[int]) -> socket.socket:
+    wire.send_descriptors(channel, locks)
+    wire.send(channel, assignment)
+    return channel
 
 
 def _watch(pid: int) -> int | None:

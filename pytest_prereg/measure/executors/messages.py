@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.repeat import Readings
 
 if TYPE_CHECKING:
@@ -34,6 +35,26 @@ class Ready(msgspec.Struct, kw_only=True, frozen=True):
     traceback: str | None = None
     file: str | None = None
     line: int | None = None
+
+
+class Assignment(msgspec.Struct, kw_only=True, frozen=True):
+    """Fork server to supervisor, after the open files of the devices: a job, and what is its own."""
+
+    job: Job
+    output: str
+    workdir: str
+    service: str
+    """Output of its service."""
+    received: float
+    """When the server received it, by the monotonic clock."""
+
+
+class Done(msgspec.Struct, kw_only=True, frozen=True):
+    """Supervisor to fork server: how a job ended."""
+
+    result: Result
+    goes_on: bool
+    """Whether it takes another; else it exits."""
 
 
 class Began(msgspec.Struct, kw_only=True, frozen=True, tag="began"):

@@ -22,7 +22,15 @@ from pytest_prereg.measure.checkpoints import has_content
 from pytest_prereg.measure.executors import body, memory, processes, scratch, wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.classify import End, Ending, classify
-from pytest_prereg.measure.executors.messages import Began, FromBody, Recorded, Report, flaw_of
+from pytest_prereg.measure.executors.messages import (
+    Assignment,
+    Began,
+    Done,
+    FromBody,
+    Recorded,
+    Report,
+    flaw_of,
+)
 from pytest_prereg.measure.executors.services import Serving, Unserved
 from pytest_prereg.measure.executors.text import file_tail, tail
 from pytest_prereg.measure.repeat import Readings
@@ -43,57 +51,103 @@ OUTPUT_BYTES = 64 << 20
 """Output that has grown beyond this is thrown away, but for its end; no more is ever read."""
 KEPT_OUTPUT_BYTES = 1 << 20
 CHUNK = 1 << 20
+SMALL_BYTES = 1 << 18
+"""A report that is larger leaves its supervisor so large that forks of it cost more than a new one."""
 CHUNKS_AT_ONCE = 16
 """A body that never stops sending must not keep its supervisor from looking at the clock."""
 
 
 class Request(NamedTuple):
-    """A job as the fork server hands it on."""
+    """A job as a supervisor has it."""
 
     job: Job
     function: Callable[..., Any]
     place: body.Place
     received: float
     """When the server received it, by the monotonic clock."""
-    server: int
-    """The server's pid."""
     locks: tuple[int, ...] = ()
     """Open files of devices, which stay locked as long as the server or the supervisor has them."""
 
 
-def supervise(request: Request, server: socket.socket, control: socket.socket) -> None:
-    """Run a job in a body of its own and send its result to ``server``; called in a fork of the server.
+class Signals(NamedTuple):
+    """A pipe on which SIGCHLD and SIGTERM can be read, as bytes of their numbers."""
 
-    The end of either socket stops it: ``server`` ends with the fork server, ``control`` with the executor.
+    reading: int
+    writing: int
+
+
+def supervise(
+    function: Callable[..., Any], server: socket.socket, control: socket.socket, parent: int
+) -> None:
+    """Run the jobs that ``server`` assigns, each in a body of its own, and send it their results.
+
+    Called in a fork of the server, whose pid is ``parent``. The end of either socket stops it: ``server``
+    ends with the fork server, ``control`` with the executor. After a job that did not end well it takes no
+    more: the next one has a supervisor that has seen nothing.
     """
     os.setsid()
     processes.become_subreaper()
-    supervision = Supervision(request, server, control)
-    end = supervision.launch() or supervision.watch()
-    if end is End.STOPPED:
-        supervision.stop()
-        return
-    result = supervision.finish(end)
-    with contextlib.suppress(OSError):
-        wire.send(server, result)
+    signals = _listen_for_signals()
+    processes.die_with_parent(parent, signal.SIGTERM)
+    while (request := _assigned(function, server, signals)) is not None:
+        supervision = Supervision(request, server, control, signals)
+        end = supervision.launch() or supervision.watch()
+        if end is End.STOPPED:
+            supervision.stop()
+            return
+        result = supervision.finish(end)
+        goes_on = supervision.ended_plainly(result)
+        for lock in request.locks if goes_on else ():
+            os.close(lock)
+        with contextlib.suppress(OSError):
+            wire.send(server, Done(result=result, goes_on=goes_on))
+        if not goes_on:
+            return
+
+
+def _assigned(function: Callable[..., Any], server: socket.socket, signals: Signals) -> Request | None:
+    """Wait for the next job; return ``None`` if there is none any more, or on the order to stop."""
+    poll = select.poll()
+    poll.register(server, select.POLLIN)
+    poll.register(signals.reading, select.POLLIN)
+    while signals.reading in dict(poll.poll()):
+        if signal.SIGTERM in os.read(signals.reading, 4096):
+            return None
+    locks = wire.receive_descriptors(server)
+    assignment = None if locks is None else wire.receive(server, Assignment)
+    if locks is None or assignment is None:
+        return None
+    place = body.Place(
+        output=Path(assignment.output), workdir=Path(assignment.workdir), service=Path(assignment.service)
+    )
+    return Request(
+        job=assignment.job,
+        function=function,
+        place=place,
+        received=assignment.received,
+        locks=tuple(locks),
+    )
 
 
 class Supervision:
     """One body, from its fork until nothing of it is left."""
 
-    def __init__(self, request: Request, server: socket.socket, control: socket.socket) -> None:
+    def __init__(
+        self, request: Request, server: socket.socket, control: socket.socket, signals: Signals
+    ) -> None:
         self.request = request
         self.own = [server.fileno(), control.fileno(), *request.locks]
         self.watcher = RepeatWatch()
         self.readings: dict[str, Any] = {}
         self.oom_kills = 0
-        self.wakeup, self.waker = _listen_for_signals()
-        processes.die_with_parent(request.server, signal.SIGTERM)
+        self.wakeup, self.waker = signals
         self.poll = select.poll()
         self.poll.register(self.wakeup, select.POLLIN)
         self.poll.register(server, select.POLLIN)
         self.poll.register(control, select.POLLRDHUP)
         self.frames = wire.Frames(wire.MOST_BYTES)
+        self.size = 0
+        """Bytes that the body has sent."""
         self.pipe: int | None = None
         self.report: Report | None = None
         self.garbled: str | None = None
@@ -187,6 +241,12 @@ class Supervision:
         self._tidy(keep=result.outcome is not Outcome.OK)
         return result
 
+    def ended_plainly(self, result: Result) -> bool:
+        """Return whether nothing of the repeat is left, in this process either, as another needs it."""
+        is_plain = result.outcome is Outcome.OK and "leftover_processes" not in result.diagnostics
+        is_small = self.size <= SMALL_BYTES and self.serving is None
+        return is_plain and is_small and not processes.has_children()
+
     def _ending(self, end: End) -> Ending:
         """Return what is known of the end by now."""
         return Ending(
@@ -260,6 +320,7 @@ class Supervision:
             except BlockingIOError:
                 return
             self.frames.feed(data)
+            self.size += len(data)
             self._receive()
             if not data:
                 self.poll.unregister(self.pipe)
@@ -353,14 +414,13 @@ class Supervision:
         return {"launch": launch, **service, "body": ended - self.begun.at}
 
 
-def _listen_for_signals() -> tuple[int, int]:
-    """Return a pipe on which SIGCHLD and SIGTERM can be read, as bytes of their numbers."""
+def _listen_for_signals() -> Signals:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    return reading, writing
+    return Signals(reading, writing)
 
 
 def _tidy(output: Path, *, keep: bool) -> None:
