@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.history.git_commands import Place, commit_command, is_ignored, newest
-from pytest_prereg.errors import HistoryError
+from pytest_prereg.errors import HistoryError, PreregError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.sessions import read_session
 from pytest_prereg.judge.faults import allowed_faults
@@ -31,8 +31,9 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
         campaign: What was measured.
         again: The command that goes on with it.
         interrupted: Whether somebody stopped the run.
-        recorded: Whether a verdict was written to the lock.
+        recorded: Whether this run has written a verdict to the lock.
     """
+    recorded = recorded or _has_more_verdicts(campaign)
     yield from _refusals(campaign)
     yield from campaign.abandoned
     yield from _reruns(campaign)
@@ -53,6 +54,20 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
         needed = [study.lock_path, *_newest(campaign, recorded=recorded)]
         message = f"Evidence for {study.id}"
         yield f"next:  {commit_command(study.folder, places, message, needed=needed)}"
+
+
+def _has_more_verdicts(campaign: Campaign) -> bool:
+    """Whether the lock has verdicts of an earlier run that HEAD lacks: they go with the evidence."""
+    state, committed = campaign.state, None
+    if state.lock is None:
+        return False
+    with suppress(PreregError):  # a lock at HEAD that can't be read is told of where it is needed
+        committed = state.head_lock
+    there = committed.predictions if committed else {}
+    return any(
+        entry.verdict is not None and (name not in there or there[name].evidence != entry.evidence)
+        for name, entry in state.lock.predictions.items()
+    )
 
 
 def kept(campaign: Campaign) -> tuple[int, int]:

@@ -151,3 +151,15 @@ def test_pilots_alone_are_nothing_to_commit(at_stage, judge):
     project.done("try", "work")
     assert "next:" not in judge(project, "--prereg-verify").stdout.str()
     judge(project).stdout.fnmatch_lines(["next:  git add experiments/evidence && git commit *"])
+
+
+@pytest.mark.parametrize("mode", ["--prereg-verify", "--prereg-measure"])
+def test_a_verdict_that_was_recorded_before_is_committed_with_its_evidence(at_stage, judge, mode):
+    project = at_stage("measurable")
+    judge(project, "--prereg-record")
+
+    judge(project, mode).stdout.fnmatch_lines(
+        ["next:  git add predictions.lock experiments/evidence && git commit *"]
+    )
+    project.commit("Evidence")
+    assert "next:" not in judge(project, mode).stdout.str()
