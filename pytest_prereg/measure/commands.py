@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -248,6 +249,8 @@ def _wait_for(ready: Ready) -> Ended:
         pid = ready.start(ready.program)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
+        if getattr(error, "errno", None) == errno.ENOEXEC:
+            why += "; a script begins with #! and its interpreter, or is given to one"
         raise _not_started(ready.arguments[0], why) from None
     _, status, usage = os.wait4(pid, 0)
     return Ended(

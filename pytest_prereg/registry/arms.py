@@ -45,6 +45,7 @@ def build_arms(
     """
     _check_params((*keys, "params"), table.params or {}, known, complaints)
     _check_params((*keys, "sweep"), table.sweep or {}, known, complaints)
+    _check_variables(keys, table.env or {}, complaints)
     _check_instruments(keys, table, known, complaints)
     if table.arms is not None and not table.arms and not complaints.told(*keys, "arms"):
         complaints.add((*keys, "arms"), "PR004", f'{label(keys)}: "arms" names no arm')
@@ -128,9 +129,18 @@ def _require_params(
 
 def _env(keys: Path, written: Any, complaints: Complaints) -> dict[str, str]:
     if isinstance(written, dict) and all(isinstance(value, str) for value in written.values()):
+        _check_variables(keys, written, complaints)
         return written
     complaints.add((*keys, "env"), "PR005", f'{label(keys)}: "env" must be a table of text')
     return {}
+
+
+def _check_variables(keys: Path, variables: Mapping[str, str], complaints: Complaints) -> None:
+    """Whether a process can be given the variables: a name is no empty text, and nothing has a NUL."""
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in f"{name}{value}":
+            what = f'"env" has {quoted(name)} = {quoted(value)}, which no process can be given'
+            complaints.add((*keys, "env"), "PR005", f"{label(keys)}: {what}")
 
 
 def _check_reserved(keys: Path, written: Mapping[str, Any], complaints: Complaints) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.registry.commands import BUILT_IN, OUT
 from pytest_prereg.registry.formats import known_formats
@@ -44,6 +44,7 @@ def check_command(
             complaints.add((*keys, "command"), CODE, f'{where}: "command" {what}', advice)
             break  # the other arms would say the same
     _check_labels(keys, table, table.command, complaints)
+    _check_unfilled(keys, table, complaints)
     if table.preload:
         message = f'{label(keys)} has "preload", and runs a command: nothing is imported for it'
         complaints.add((*keys, "preload"), CODE, message, "Leave it out.")
@@ -99,6 +100,23 @@ def _check_labels(keys: Path, table: ExperimentTable, command: list[str], compla
         for name in params.keys() - reserved:
             message = f'{label(keys)}: "command" names no {_braced(name)}, so {quoted(name)} changes nothing'
             complaints.add((*here, name), CODE, message, "Write it where its value belongs, or leave it out.")
+
+
+def _check_unfilled(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
+    """Whether a text has the name of what each repeat has of its own where nothing takes its place."""
+    places: list[tuple[Path, Mapping[str, Any]]] = [
+        (("params",), table.params or {}),
+        (("env",), table.env or {}),
+    ]
+    for arm, written in (table.arms or {}).items():
+        own = written.get("env")
+        places += [(("arms", arm), written), (("arms", arm, "env"), own if isinstance(own, dict) else {})]
+    for here, values in places:
+        for name, value in values.items():
+            if isinstance(value, str) and (unfilled := [own for own in placeholders(value) if own in OWN]):
+                what = f"has {_braced(unfilled[0])} in {quoted(value)}, and nothing is filled in there"
+                advice = "Write it in the command, or in a list that is spliced into it."
+                complaints.add((*keys, *here, name), CODE, f"{label(keys)}: {quoted(name)} {what}", advice)
 
 
 def _check_read(keys: Path, read: ReadTable, arms: Mapping[str, Arm], complaints: Complaints) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_prereg.registry.model import Metric
+from pytest_prereg.registry.placeholders import filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_prereg.registry.model import Experiment
     from pytest_prereg.registry.tables import ExperimentTable
 
 EXIT_CODE = "exit_code"
@@ -43,3 +45,10 @@ def commanded(table: ExperimentTable) -> dict[str, Any]:
     if "service" in content:
         del content["service"]["timeout"]
     return content
+
+
+def texts_of(experiment: Experiment, arm: str) -> list[list[str]]:
+    """The arguments of what an arm runs, its server's as well, as far as they are known before it is run."""
+    table, params = experiment.table, experiment.arms[arm].params
+    commands = [table.command or [], table.service.command if table.service else []]
+    return [filled(command, params) for command in commands if command]

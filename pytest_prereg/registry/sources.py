@@ -15,6 +15,7 @@ from pytest_prereg.registry.declarations import Declared, Module, metric, read_d
 from pytest_prereg.registry.imports import Imported, Scope, repository_root, resolve
 from pytest_prereg.registry.module_graph import edges, module_graph
 from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.scripts import scope_of, scripts_of
 from pytest_prereg.registry.subjects import data_digest, subject_files
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ def source_digest(study: Study, experiment: Experiment) -> str | None:
 
     For a function: its module and every module of the repository that this imports, transitively, as syntax
     trees without comments, docstrings or paths. A built-in counts by its versions, a command by its
-    arguments. Modules of the repository that are preloaded count in any case: they run before the others.
-    Modules of the experiment's subject are left out; its data count by their digest.
+    arguments and, as modules do, by the scripts of the repository that they name. Modules of the repository
+    that are preloaded count in any case: they run before the others. Modules of the experiment's subject are
+    left out; its data count by their digest.
 
     Raises:
         StudyError: There is no such subject (PR042), or no such data (PR043).
@@ -144,28 +146,30 @@ def source_files(study: Study, experiment: Experiment) -> list[Path]:
     Raises:
         StudyError: There is no such subject (PR042).
     """
-    if experiment.source is None:
+    if experiment.kind == "import":
         return []
     subject = frozenset(subject_files(study, experiment))
-    return list(_modules_run(study, experiment, experiment.source, subject))
+    return list(_modules_run(study, experiment, subject))
 
 
 def _code(study: Study, experiment: Experiment, subject: frozenset[Path]) -> Any:
     """What counts of the code that is run, as plain data."""
     source = experiment.source
+    modules = list(_modules_run(study, experiment, subject).values())
     if source is None:
-        return commanded(experiment.table)
-    modules = list(_modules_run(study, experiment, source, subject).values())
+        return commanded(experiment.table) | ({"scripts": modules} if modules else {})
     if source.path is not None:
         return modules
     versions = workload_versions(source.module)
     return [versions, modules] if modules else versions
 
 
-def _modules_run(
-    study: Study, experiment: Experiment, source: Source, subject: frozenset[Path]
-) -> dict[Path, list[Any]]:
+def _modules_run(study: Study, experiment: Experiment, subject: frozenset[Path]) -> dict[Path, list[Any]]:
     """What counts of each module of the repository that an experiment runs."""
+    source = experiment.source
+    if source is None:
+        scripts = scripts_of(study, experiment)
+        return module_graph(scripts, [], scope_of(study, scripts), subject)
     scope = _scope(source, study.folder.resolve())
     preloaded = _preloaded(experiment, source, study.path.resolve(), scope)
     if source.path is None:

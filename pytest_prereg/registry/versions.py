@@ -73,6 +73,9 @@ def _check_build(keys: Path, build: list[str], complaints: Complaints, *, are_ve
     named = [name for argument in build for name in placeholders(argument)]
     if not build or not build[0]:
         complaints.add(here, "PR005", f'{label(keys)}: "build" names no program; leave it out')
+    elif nul := next((argument for argument in build if "\0" in argument), None):
+        message = f'{label(keys)}: "build" has a NUL in {quoted(nul)}, which no program can be given'
+        complaints.add(here, "PR005", message)
     elif named:
         message = f'{label(keys)}: "build" has {quoted("{" + named[0] + "}")}, and nothing is filled in there'
         advice = "It is run once for each version, before there is any repeat."

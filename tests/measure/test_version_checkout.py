@@ -119,13 +119,15 @@ def test_what_the_user_has_on_pythonpath_is_not_what_is_measured(
 ):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "of-the-user"))
     monkeypatch.setenv("PYTHONHOME", str(tmp_path / "nowhere"))
-    for more, wanted in (("", ""), ('env = { PYTHONPATH = "../src" }', "../src")):
+    for more, wanted in (("", []), ('env = { PYTHONPATH = "../src" }', ["../src"])):
         repository.write_study(more=more)
         checkout = repository.checkout()
         checkout.start()
         _, variables = checkout.place_of("head")
         checkout.close()
-        assert (variables["PYTHONPATH"], variables["PYTHONHOME"]) == (wanted, "")
+        *declared, witness = variables["PYTHONPATH"].split(os.pathsep)
+        assert (declared, variables["PYTHONHOME"]) == (wanted, "")
+        assert not Path(witness).exists()
 
 
 def test_nothing_is_left_when_it_is_closed(repository: Repository, temporary: Path):

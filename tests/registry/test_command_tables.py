@@ -52,6 +52,11 @@ def test_a_command_that_can_be_run_is_taken(lines: str) -> None:
     ("lines", "told"),
     [
         ("command = []", '"command" names no program to run'),
+        (
+            'command = ["run", "{to}"]\narms = { a = { to = "{out}/x" } }',
+            '"to" has "{out}" in "{out}/x", and nothing is filled in there',
+        ),
+        ('command = ["run"]\nenv = { TO = "{port}" }', '"TO" has "{port}" in "{port}", and nothing'),
         ('command = ["", "x"]', '"command" names no program to run'),
         ('command = ["{none}"]\narms = { a = { none = "" } }', "names no program"),
         ('command = ["run", "{sise}"]', 'has unknown "{sise}"; did you mean "size"?'),

@@ -227,6 +227,8 @@ EXPERIMENT = '[study]\nid = "s"\n[experiments.e]\n'
         (EXPERIMENT + 'metrics = { t = "s" }\narms.a = { repeats = 1.5 }\n', '"repeats" is "1.5"'),
         (EXPERIMENT + 'metrics = { t = "s" }\npairing = "block"\narms.a = { repeats = 3 }\n', '"repeats" of one arm needs pairing = "none"'),
         (EXPERIMENT + 'metrics = { t = "s" }\narms.a = { env = { A = 1 } }\n', '"env" must be a table of text'),
+        (EXPERIMENT + 'metrics = { t = "s" }\nenv = { "A=B" = "" }\n', '"env" has "A=B" = ""'),
+        (EXPERIMENT + 'metrics = { t = "s" }\narms.a = { env = { A = "\\u0000" } }\n', "no process can be given"),
         (EXPERIMENT + 'metrics = { t = "s" }\narms.a = { ref = 1 }\n', '"ref" must be text'),
         (EXPERIMENT + 'metrics = { t = "s" }\nparams = { "a b" = 1 }\n', 'parameter "a b" is no Python identifier'),
         (EXPERIMENT + 'metrics = { t = "s" }\nbounds = { u = [0, 1] }\n', '"bounds" has unknown metric "u"'),

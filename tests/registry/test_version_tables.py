@@ -89,6 +89,7 @@ def test_arms_that_a_sweep_makes_of_one_are_one_version(tmp_path: Path):
         ({"head": "{ ref = 1 }"}, '"ref" must be text'),
         ({"what": 'command = ["./bench"]\nbuild = []'}, '"build" names no program'),
         ({"what": 'command = ["./bench"]\nbuild = ["make", "-j{n}"]'}, '"build" has "{n}", and nothing is'),
+        ({"what": 'command = ["./bench"]\nbuild = ["a\\u0000b"]'}, '"build" has a NUL in "a\\x00b"'),
         ({"base": "{}", "head": "{}"}, '"build" makes a version of the code, and no arm has a "ref"'),
     ],
 )

@@ -7,12 +7,12 @@ import os
 import signal
 import time
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -37,6 +37,16 @@ def become_subreaper() -> None:
     """Adopt every descendant whose own parent dies, whatever session it moved to."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _adopters[:] = [os.getpid()]
+
+
+@contextmanager
+def adopting() -> Generator[None]:
+    """Adopt for a while what is left by processes that this one starts."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def adopter() -> int:

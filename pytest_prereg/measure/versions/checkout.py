@@ -14,7 +14,7 @@ from pytest_prereg.evidence.naming import shown
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.text import file_tail
-from pytest_prereg.measure.versions import environments, submodules, witness
+from pytest_prereg.measure.versions import environments, submodules, ways, witness
 from pytest_prereg.measure.versions.folders import Folder
 from pytest_prereg.measure.versions.git import GitError, git, is_there, line
 from pytest_prereg.measure.versions.resolving import SHORT, resolve
@@ -25,7 +25,7 @@ from pytest_prereg.registry.toml import positions_of
 from pytest_prereg.registry.versions import version_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from pytest_prereg.evidence.model import Series, Version
@@ -43,6 +43,8 @@ class Place(NamedTuple):
     environment: Path
     log: Path
     """What building it printed."""
+    witness: Path
+    """Modules for Pythons of other environments."""
 
 
 class Checkout:
@@ -66,6 +68,8 @@ class Checkout:
         self._inside = study.folder.resolve().relative_to(self.root)
         self._folder: Folder | None = None
         self._places: dict[str, Place] = {}
+        self._built: dict[str, dict[str, tuple[int, ...] | None]] = {}
+        """States of the files of each tree when it had been built."""
         self._provided: dict[str, witness.Provided] = {}
         """By tree."""
 
@@ -79,6 +83,7 @@ class Checkout:
             self._folder = self._made()
             for tree, arms in self._arms().items():
                 self._check_out(tree, arms)
+                self._check_untouched(tree, arms[0])
         except BaseException:
             self.close()
             raise
@@ -103,6 +108,7 @@ class Checkout:
         folder, self._folder = self._folder, None
         self._places.clear()
         self._provided.clear()
+        self._built.clear()
         if folder is not None:
             folder.remove(self.root)
 
@@ -126,7 +132,7 @@ class Checkout:
     def _check_out(self, tree: str, arms: list[str]) -> None:
         assert self._folder is not None
         above, name, arm = self._folder.path, tree[:DIGITS], arms[0]
-        place = Place(above / name, above / f"{name}.env", above / f"{name}.log")
+        place = Place(above / name, above / f"{name}.env", above / f"{name}.log", above / f"{name}.witness")
         try:
             self._add(place, self.versions[arm])
             files = [os.fsdecode(path) for path in git(place.tree, "ls-files", "-z").split(b"\0")]
@@ -138,10 +144,31 @@ class Checkout:
         if not (place.tree / self._inside).is_dir():
             message = f"it has no folder {quoted(self._inside)}, where the study is, to run anything in"
             raise MeasureError(self._problem(arm, message))
+        self._check_ways(arms, files)
         self._places[tree] = place
         names = witness.provided(files, self._inside.as_posix())
         self._provided[tree] = witness.Provided(arm=arm, folder=place.tree, names=names)
         self._build(place, arms)
+        self._built[tree] = _states(place.tree, files)
+
+    def _check_untouched(self, built: str, arm: str) -> None:
+        """Refuse a build that has changed files of another version, which was built before."""
+        for tree, states in self._built.items():
+            if tree != built:
+                now = _states(self._places[tree].tree, states)
+                if changed := [file for file, state in states.items() if now[file] != state]:
+                    what = f"{quoted(changed[0])} of {self._provided[tree].arm}"
+                    raise MeasureError(self._problem(arm, f"build changed {what}; nothing was measured"))
+
+    def _check_ways(self, arms: Collection[str], files: Collection[str]) -> None:
+        """Refuse to run a file of the work tree as if it were that of a version."""
+        for name, arm in self.experiment.arms.items():
+            if version_name(arm) in arms:
+                text = ways.leading_back(self.experiment, name, self.root, frozenset(files))
+                if text is not None:
+                    message = f"{quoted(text)} is in the work tree, whichever version is meant"
+                    advice = "Name it from the study's folder: each version has its own."
+                    raise MeasureError(self._problem(version_name(arm), message, advice))
 
     def _add(self, place: Place, version: Version) -> None:
         """Make a work tree of a version, with its submodules."""
@@ -153,6 +180,10 @@ class Checkout:
         if paths := submodules.check_out(place.tree, self.root):
             noun = f"submodule{'s' * (len(paths) != 1)}"
             self.say(f"checked out {noun} {listed(paths)} of {version.tree[:SHORT]}")
+        if left_out := git(place.tree, "ls-files", "-t", "-z").count(b"S "):
+            self.say(
+                f"{version.tree[:SHORT]} is as sparse as the work tree: without {left_out} files"
+            )
 
     def _make_environment(self, place: Place, arm: str) -> None:
         table = self.experiment.table
@@ -162,7 +193,7 @@ class Checkout:
         except subprocess.CalledProcessError as error:
             message = f"{error.cmd} ended with status {error.returncode}"
             raise MeasureError(self._problem(arm, message, file_tail(place.log) or None)) from error
-        witness.install(packages, tree=place.tree, environment=place.environment)
+        witness.install(packages, tree=place.tree, environment=place.environment, others=place.witness)
 
     def _build(self, place: Place, arms: list[str]) -> None:
         """Run ``build`` in a version, once, with what all arms of the experiment have of variables."""
@@ -176,8 +207,9 @@ class Checkout:
         program = _found(command[0], environ["PATH"])
         try:
             status = run([program, *command[1:]], place.tree / self._inside, environ, place.log)
-        except OSError as error:
-            message = f"build can't be started: {shlex.join(command)}: {error.strerror}"
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            message = f"build can't be started: {shlex.join(command)}: {why}"
             raise MeasureError(self._problem(arms[0], message)) from error
         if status:
             ended = f"status {status}" if status > 0 else signal_name(-status)
@@ -189,8 +221,12 @@ class Checkout:
 
     def _variables(self, place: Place, declared: Mapping[str, str]) -> dict[str, str]:
         """Return an environment's variables; what the study declares of Python's own stays as declared."""
-        found = environments.variables(place.environment, {**self.environ, **declared})
-        return found | {name: declared[name] for name in ("PYTHONPATH", "PYTHONHOME") if name in declared}
+        environ = {**self.environ, **declared}
+        environ["PATH"] = ways.path_within(environ.get("PATH") or os.defpath, self.root, place.tree)
+        found = environments.variables(place.environment, environ)
+        found |= {name: declared[name] for name in ("PYTHONPATH", "PYTHONHOME") if name in declared}
+        paths = [path for path in (found["PYTHONPATH"], str(place.witness)) if path]
+        return found | {"PYTHONPATH": os.pathsep.join(paths)}
 
     def _problem(self, arm: str, message: str, advice: str | None = None) -> Problem:
         version = self.versions[arm]
@@ -234,6 +270,18 @@ def checkout_of(
     for note in resolved.notes:
         checkout.say(note)
     return checkout
+
+
+def _states(tree: Path, files: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
+    """Return what tells that a file was touched; ``None`` for one that is not there."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    for file in files:
+        try:
+            state = os.lstat(tree / file)
+            found[file] = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_mode)
+        except OSError:
+            found[file] = None
+    return found
 
 
 def _found(program: str, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,8 +101,10 @@ class _Resolver:
     def _version(self, arm: str, ref: str, *, kept: bool) -> Version:
         head = self._commit("HEAD", "there is no commit yet")
         if ref == WORK_TREE:
+            self.notes += [f"{arm} is the work tree, not {name}" for name in self._named(WORK_TREE)]
             return self._work_tree(arm, head, kept=kept)
         revision = ref.removeprefix(MERGE_BASE)
+        self._refuse_several(revision)
         commit = self._commit(
             revision, f"{quoted(ref)} names no commit of this repository", _fetched(revision)
         )
@@ -149,6 +152,20 @@ class _Resolver:
             several = f"HEAD and {ref.removeprefix(MERGE_BASE)} have {len(bases)} merge bases"
             self.notes.append(f"{arm} is {best[:SHORT]}: {several}, and git merge-base takes that one")
         return best
+
+    def _refuse_several(self, revision: str) -> None:
+        """Refuse a name that a branch and a tag both have: git would take the tag, and tell nobody here."""
+        name = re.split(r"[~^]|@\{", revision, maxsplit=1)[0]
+        several = self._named(name)
+        if len(several) > 1:
+            message = f"{quoted(name)} is {len(several)} things: {' and '.join(several)}"
+            raise _UnresolvedError(message, "Write the one that is meant in full.")
+
+    def _named(self, name: str) -> list[str]:
+        """Return the full names of tags and branches, those of remotes as well, that a name may mean."""
+        places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+        found = self._asked("for-each-ref", "--format=%(refname)", *places).split("\n")
+        return [place for place in places if place in found]
 
     def _commit(self, revision: str, otherwise: str, advice: str | None = None) -> str:
         try:

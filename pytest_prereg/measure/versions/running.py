@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,20 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+PATIENCE = 1.0
+"""Seconds; only what is stuck in the kernel takes longer to die."""
+
 
 def run(command: Sequence[str], folder: Path, environ: Mapping[str, str], log: Path) -> int:
     """Run a program in a folder and return its status, below 0 for a signal; ``log`` gets its output.
 
-    It leads a session of its own, so that Ctrl-C reaches this process alone, which then ends all of it.
+    It leads a session of its own, so that Ctrl-C reaches this process alone, which then ends all of it. What
+    it leaves running is ended as well: a server of a compiler's would run beside what is measured.
 
     Raises:
         OSError: It can't be started.
     """
+    with processes.adopting():
+        before = set(processes.descendants(os.getpid()))
+        process = _started(command, folder, environ, log)
+        try:
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            _end_left(before)
+
+
+def _started(
+    command: Sequence[str], folder: Path, environ: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
     parent = os.getpid()
     with log.open("ab") as output, warnings.catch_warnings():
         # Like every fork here: what threads there are stop around it by themselves.
         warnings.simplefilter("ignore", DeprecationWarning)
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             cwd=folder,
             env=environ,
@@ -38,11 +58,37 @@ def run(command: Sequence[str], folder: Path, environ: Mapping[str, str], log: P
             start_new_session=True,
             preexec_fn=lambda: processes.die_with_parent(parent),  # noqa: PLW1509
         )
-    try:
-        return process.wait()
-    except BaseException:
-        _end(process)
-        raise
+
+
+def _end_left(before: set[int]) -> None:
+    """Kill what this process has inherited of a program, again until nothing is left, but not for ever.
+
+    All of that is in other sessions than this process is, unlike what another thread of it may start.
+    """
+    deadline = time.monotonic() + PATIENCE
+    dying: set[int] = set()
+    while (dying := dying | _strange(before)) and time.monotonic() < deadline:
+        for pid in dying:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(processes.POLL_SECONDS)
+        dying = {pid for pid in dying if not _is_reaped(pid)}
+
+
+def _is_reaped(pid: int) -> bool:
+    """Whether nothing is left of a process; what is below another is inherited first, when that dies."""
+    with suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    return processes.stat_of(pid) is None
+
+
+def _strange(before: set[int]) -> set[int]:
+    here, own = os.getsid(0), set()
+    for pid in set(processes.descendants(os.getpid())) - before:
+        with suppress(ProcessLookupError):
+            if os.getsid(pid) != here:
+                own.add(pid)
+    return own
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What notes, in every Python of a version's environment, where its modules came from; and what that shows.
+"""What notes, in every Python that a version runs, where its modules came from; and what that shows.
 
 The note is made when an interpreter exits: what it costs before that is one import of a small module, the
 same in all arms. Of a process that is killed, or leaves by ``os._exit``, there is none.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import py_compile
-import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +21,28 @@ if TYPE_CHECKING:
 
 MODULE = "_prereg_witness"
 PTH = "prereg-witness.pth"
+FOR_OTHERS = "sitecustomize"
+"""What a Python of another environment imports as it starts: a program on ``PATH`` may be run by one."""
 ROOTS = ("", "src", "lib", "python")
 """Folders of a repository, beside the study's own, whose modules are imported by their bare names."""
 
 SOURCE = """\
 import atexit, os, sys
 
-HERE, STANDARD = {here!r}, {standard!r}
+HERE, STANDARD = {here!r}, os.path.dirname(os.__file__) + os.sep
 NOTES = os.environ.get({traces!r})
+FOLDERS = {{}}
 
 
-def is_known(file):
-    return file.startswith(HERE) or (file.startswith(STANDARD) and "-packages/" not in file)
+def real(file):
+    folder, name = os.path.split(file)
+    if folder not in FOLDERS:
+        FOLDERS[folder] = os.path.realpath(folder)
+    return os.path.realpath(file) if os.path.islink(file) else os.path.join(FOLDERS[folder], name)
+
+
+def is_standard(file):
+    return file.startswith(STANDARD) and "-packages" + os.sep not in file
 
 
 def note():
@@ -41,8 +50,10 @@ def note():
     for name, module in list(sys.modules.items()):
         try:
             file = module.__dict__.get("__file__")
-            if file and not is_known(file) and not is_known(file := os.path.realpath(file)):
-                found[name] = file
+            if file and not is_standard(file):
+                file = real(file)
+                if not file.startswith(HERE) and not is_standard(file):
+                    found[name] = file
         except Exception:
             continue
     if found:
@@ -71,22 +82,26 @@ class Provided(msgspec.Struct, kw_only=True, frozen=True):
     """Modules that it provides, by their top-level names."""
 
 
-def install(packages: Path, *, tree: Path, environment: Path) -> None:
+def install(packages: Path, *, tree: Path, environment: Path, others: Path) -> None:
     """Let every Python that starts in an environment note what it imports from elsewhere.
 
     Args:
         packages: The environment's folder of packages.
         tree: Where the version is checked out.
         environment: The folder of the environment.
+        others: A folder yet to be made, which Pythons of other environments are to find modules in.
     """
-    here = tuple(f"{folder}/" for folder in (tree, environment))
-    found = Path(sysconfig.get_path("stdlib"))
-    standard = tuple({f"{found}/", f"{found.resolve()}/"})
-    source = SOURCE.format(here=here, standard=standard, traces=TRACES)
-    module = packages / f"{MODULE}.py"
+    here = tuple(f"{folder.resolve()}/" for folder in (tree, environment))
+    others.mkdir()
+    for folder in (packages, others):
+        _write(folder / f"{MODULE}.py", SOURCE.format(here=here, traces=TRACES))
+    _write(others / f"{FOR_OTHERS}.py", f"import {MODULE}\n")
+    (packages / PTH).write_text(f"import {MODULE}\n", encoding="utf-8")
+
+
+def _write(module: Path, source: str) -> None:
     module.write_text(source, encoding="utf-8")
     py_compile.compile(str(module), doraise=True)  # else the first repeat would do it, and take longer
-    (packages / PTH).write_text(f"import {MODULE}\n", encoding="utf-8")
 
 
 def strayed(notes: Path, own: Provided, others: Iterable[Provided], work_tree: Path) -> str | None:
