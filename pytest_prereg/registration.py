@@ -37,6 +37,7 @@ from pytest_prereg.registry.lock import (
     write_lock,
     wrong_unit,
 )
+from pytest_prereg.registry.read_formats import unreadable_format
 from pytest_prereg.registry.reasons import given_reason
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, typed
 from pytest_prereg.registry.regions import Region
@@ -111,6 +112,7 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     problems += _opposites(study, designs, registered)
     problems += _on_withdrawn(study, registered, checked)
     problems += _vacuous(study, checked)
+    problems += _unreadable(study, checked)
     ordered = sorted(problems, key=lambda problem: problem.line or 0)
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
 
@@ -246,6 +248,14 @@ def _vacuous(study: Study, names: Iterable[str]) -> Iterable[Problem]:
     for name in names:
         if is_vacuous(study.predictions[name]):
             yield _problem(study, name, "PR038", "is about a quantity that no measurement can change", advice)
+
+
+def _unreadable(study: Study, names: Collection[str]) -> Iterable[Problem]:
+    """Return a problem for each experiment that is now registered, or is nobody's yet, and can't be read."""
+    new = {name for one in names for name in study.predictions[one].experiments}
+    known = {name for one in study.predictions.values() for name in one.experiments}
+    asked = (each for name, each in study.experiments.items() if name in new or name not in known)
+    return (problem for each in asked if (problem := unreadable_format(study, each)))
 
 
 def _late(study: Study, new: Iterable[str]) -> Iterable[Problem]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.registry.commands import BUILT_IN, OUT
-from pytest_prereg.registry.formats import known_formats
 from pytest_prereg.registry.placeholders import PORT, filled, misplaced, placeholders
-from pytest_prereg.registry.refusals import listed, nearest, quoted, suggestion
+from pytest_prereg.registry.refusals import listed, nearest, quoted
 from pytest_prereg.registry.structure import label
 
 if TYPE_CHECKING:
@@ -128,12 +127,6 @@ def _check_read(keys: Path, read: ReadTable, arms: Mapping[str, Arm], complaints
         every = (misplaced(read.file, arm.params, own=OWN, splices=False) for arm in arms.values())
         for what in dict.fromkeys(what for several in every for _, what in several):
             complaints.add((*here, "file"), CODE, f'{whose}: "file" {what}')
-    formats = None
-    if not complaints.told(*here, "format"):
-        formats = complaints.attempt((*here, "format"), whose, known_formats, read.format)
-    if formats is not None and read.format not in formats:
-        message = f"{whose} has unknown format {quoted(read.format)}{suggestion(read.format, formats)}"
-        complaints.add((*here, "format"), CODE, message)
 
 
 def _check_metrics(

@@ -17,6 +17,7 @@ from pytest_prereg.measure.executors.base import TRACES
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.messages import Setup
+from pytest_prereg.registry.read_formats import unreadable_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,6 +54,7 @@ class LocalExecutor:
             raise MeasureError(
                 Problem(code="PR008", message=f'experiment "{experiment.id}" has nothing to run here')
             )
+        self.study = study
         self.experiment = experiment
         self.folder = study.folder.resolve()
         self.setup = _setup(experiment, self.folder)
@@ -81,9 +83,11 @@ class LocalExecutor:
         """Start the servers of all arms and wait for their imports.
 
         Raises:
-            MeasureError: If the experiment can't be imported, or a version of its arms can't be had; then
-            nothing is left running.
+            MeasureError: If the experiment can't be imported, its results can't be read here, or a version
+                of its arms can't be had; then nothing is left running.
         """
+        if problem := unreadable_format(self.study, self.experiment):
+            raise MeasureError(problem)
         self._gpus = gpus_here()
         try:
             if self.checkout is not None:
