@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.standing import Assessment, Beside
     from pytest_prereg.evidence.cost import Account
     from pytest_prereg.judge.model import Alternative, Judgement
-    from pytest_prereg.registry.model import Study
+    from pytest_prereg.registry.model import Prediction, Study
 
 _LABEL = 11
 _NO_SERIES: Mapping[str, Sequence[SeriesState]] = {}
@@ -109,7 +109,7 @@ GUARD_HACKING = (
 
 REFUTED_BEFORE = (
     "what was measured refutes it, but for what was changed or set aside since: it stays decided, so that a "
-    "successor would be exploratory; measure it again as a replication: pytest --prereg --prereg-fresh"
+    "successor would be exploratory; measure it again as a replication: "
 )
 
 _VERSIONS = 8
@@ -342,11 +342,12 @@ def _ways_on(
             "it is judged anew for the next version of its subject; a replication tells nothing of that",
         )
     elif judgement.verdict is Verdict.INCONCLUSIVE and was_refuted:
-        yield "now", REFUTED_BEFORE
+        yield "now", REFUTED_BEFORE + replicated(assessment.prediction, study)
     elif judgement.verdict is Verdict.INCONCLUSIVE:
         yield "now", _successor(assessment, judgement, study, is_open=is_open)
     else:
-        yield "now", "measure it again as a replication, listed beside it: pytest --prereg --prereg-fresh"
+        replication = "measure it again as a replication, listed beside it: "
+        yield "now", replication + replicated(assessment.prediction, study)
     is_guard = assessment.prediction.table.kind == "guard"
     yield "p-hacking", GUARD_HACKING if is_guard else HACKING
 
@@ -372,17 +373,24 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
-def again(judgement: Judgement) -> str:
+def replicated(prediction: Prediction, study: Study) -> str:
+    """Return the commands that begin another series: what is fed by import is not measured here."""
+    fed = [name for name in prediction.experiments if study.experiments[name].kind == "import"]
+    commands = [f"pytest-prereg import FILE --experiment {name}" for name in fed]
+    if len(fed) < len(prediction.experiments):
+        commands.insert(0, "pytest --prereg --prereg-fresh")
+    return " and ".join(commands)
+
+
+def again(judgement: Judgement, prediction: Prediction, study: Study) -> str:
     """Return how to let the next series decide, and where, if nothing could be read here."""
+    way = replicated(prediction, study)
     if is_unread(judgement):
         return (
-            "the next series decides, for good: run it where the instrument can be read, with pytest "
-            "--prereg --prereg-fresh, or as another import; both are shown"
+            "the next series decides, for good: run it where the instrument can be read, with "
+            f"{way}; both are shown"
         )
-    return (
-        "mend what the reason names, then pytest --prereg --prereg-fresh, or another import: the next "
-        "series decides, once, and both are shown"
-    )
+    return f"mend what the reason names, then {way}: the next series decides, once, and both are shown"
 
 
 def is_unread(judgement: Judgement) -> bool:
@@ -396,7 +404,7 @@ def _successor(
     is_shifted = judgement.reason is Reason.INSTRUMENT and RESTS_ON_AMENDED in assessment.flags
     may_be = judgement.reason in AGAIN and assessment.earlier is None and not is_shifted
     if may_be if is_open is None else is_open:
-        return again(judgement)
+        return again(judgement, assessment.prediction, study)
     if study.table.family == "holm":
         return "a family takes no successor once it has evidence: register one in a study of its own"
     known = "" if assessment.prediction.formula else ", and pytest-prereg power says what number is enough"

@@ -128,8 +128,22 @@ def test_an_estimate_between_the_regions_is_undecided_at_any_n(state):
 def test_a_verdict_says_where_its_interval_lies(state):
     text = told(state, [0.5, 0.52, 0.51, 0.49, 0.5])
     assert "the whole interval lies in the predicted region" in text
-    assert "--prereg-fresh" in text
     assert "imported: measured elsewhere" in text
+
+
+@pytest.mark.parametrize(
+    ("fed", "way"),
+    [
+        ("", "pytest-prereg import FILE --experiment runs"),
+        ('command = ["true"]', "pytest --prereg --prereg-fresh"),
+    ],
+)
+def test_a_replication_is_had_as_the_evidence_was(state, fed, way):
+    text = STUDY.replace("[experiments.runs]\n", f"[experiments.runs]\n{fed}\n")
+    study = load_study(state.study.path, text=text)
+    assessment = judged(state, [0.5, 0.52, 0.51, 0.49, 0.5])
+    said = " ".join(" ".join(explanation_lines(assessment, study)).split())
+    assert f"as a replication, listed beside it: {way} p-hacking" in said
 
 
 def test_a_family_and_a_formula_get_advice_that_can_be_followed(state):
