@@ -80,9 +80,11 @@ class _Told:
         self.seconds: dict[str, list[float]] = {}
         self.failed = False
         self.fallbacks: dict[str, None] = {}
+        self.diagnostics: list[str] = []
+        """Of the last one that failed: what is true of several is told once."""
 
     def repeat(self, started: Started, finished: Finished) -> None:
-        """Print one repeat."""
+        """Print one repeat, and why it failed unless the one before failed for the same reason."""
         from pytest_prereg.report.commands import diagnostic_lines, fallback_lines, repeat_lines  # noqa: PLC0415
 
         for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=width()):
@@ -90,8 +92,10 @@ class _Told:
         self.fallbacks |= dict.fromkeys(fallback_lines(self.experiment, finished))
         if finished.cause:
             self.failed = True
-            for line in diagnostic_lines(finished):
+            lines = diagnostic_lines(finished)
+            for line in lines if lines != self.diagnostics else ():
                 click.echo(line, err=True)
+            self.diagnostics = lines
         self.seconds.setdefault(started.arm, []).append(finished.seconds.get("total", 0.0))
 
     def end(self, path: str) -> None:

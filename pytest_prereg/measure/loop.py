@@ -125,6 +125,7 @@ class _Session:
         self.forecast = Forecast(experiment, header.rates)
         self.consecutive = 0
         self.restarted = False
+        self.is_pilot = header.origin == "pilot"
         self.machine = machine_class(header.environment)
         self.used = _used_metrics(study, experiment)
         measured = header.origin == "measured"
@@ -158,12 +159,15 @@ class _Session:
         discard_settled(self.study.path, self.header.seed, names)
 
     def settle(self, slot: Slot) -> None:
-        """Run a slot until it has its outcome: again in place after a fault, but not for ever."""
+        """Run a slot until it has its outcome: again in place after a fault, but not for ever.
+
+        A pilot fills no slot, and whoever tries sees what failed: nothing of it is run again.
+        """
         if (slot.arm, slot.index) in self.settled:
             return
         self._warm_up(slot)
         job = job_for(self.study, self.experiment, self.header, slot)
-        while self._attempt(slot, job) is Outcome.INFRASTRUCTURE:
+        while self._attempt(slot, job) is Outcome.INFRASTRUCTURE and not self.is_pilot:
             self.faults[job.repeat] += 1
             if self.faults[job.repeat] > max(2, self._planned(slot.arm) / 4):
                 break
@@ -261,7 +265,7 @@ class _Session:
 
     def _ended(self, started: Started, result: Result) -> tuple[Outcome, str | None]:
         """Return outcome and cause as they are written: a rule excludes only what would have counted."""
-        if self.header.origin == "pilot":
+        if self.is_pilot:
             return Outcome.PILOT, result.cause
         if started.warmup:
             how = None if result.outcome is Outcome.OK else f"{result.outcome}: {result.cause}"
@@ -285,6 +289,9 @@ class _Session:
         """Say so, and what comes of it: a series that has lost too much can only be inconclusive."""
         name = self.experiment.id
         times = f"{CONSECUTIVE_FAULTS} repeats in a row, after starting anew"
+        what = f'experiment "{name}": {times}, failed for a reason not its own: {result.cause}'
+        if self.is_pilot:  # it belongs to no series, and what failed was told when it did
+            return Problem(code="PR132", message=what, advice="Nothing more was launched.")
         lost = f"{sum(self.faults.values()) + 1} attempts are lost so far"
         void = f"pytest-prereg void {name}/{self.header.series} --reason '…'"
         lines = (
@@ -293,11 +300,7 @@ class _Session:
             f"{lost}. Where that is more than max(2, n/4) the series can only be inconclusive: {void}",
             "closes it, and the next run opens another.",
         )
-        return Problem(
-            code="PR132",
-            message=f'experiment "{name}": {times}, failed for a reason not its own: {result.cause}',
-            advice="\n".join(line for line in lines if line),
-        )
+        return Problem(code="PR132", message=what, advice="\n".join(line for line in lines if line))
 
     def _report(self, slot: Slot, job: Job, block: int, *, waiting: bool = False) -> None:
         if self.progress is None:

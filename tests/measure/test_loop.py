@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
@@ -396,3 +397,13 @@ class TestStopping:
 
         assert executor.jobs == []
         assert [line.ended for line in lines] == ["finished"]
+
+
+def test_a_pilot_runs_nothing_again_and_is_told_of_no_series(bench):
+    executor = Script(then=FAULT)
+    bench.run(executor, header=bench.header(origin="pilot", series=0))
+
+    assert len(executor.jobs) == 5
+    assert len({job.repeat for job in executor.jobs}) == 5
+    assert "Nothing more was launched." in str(bench.error)
+    assert not {"resumes", "void"} & {*re.findall(r"\w+", str(bench.error))}
