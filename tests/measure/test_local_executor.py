@@ -389,6 +389,6 @@ def test_between_two_repeats_nobody_holds_the_machine(laboratory, make_job):
     for index in (1, 2):
         executor.run(make_job(executor, index=index))
         locks = DeviceLocks()
-        locks.take(claims_of(True, (), {}))
+        locks.take(claims_of(exclusive=True, gpus=(), environ={}))
         assert locks.waited == 0.0
         locks.release()
