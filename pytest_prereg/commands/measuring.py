@@ -49,7 +49,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     tried = experiment_of(study, experiment)
     arms = tried_arms(tried, arm)
     head, dirty = head_of(study)
-    told = _Told(tried, arms)
+    told = _Told(study, tried, arms)
     checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False, arms=arms)
     with sigterm_interrupts(), LocalExecutor(study, tried, checkout=checkout) as executor:
         planned = dict.fromkeys(arms, count)
@@ -67,29 +67,34 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     told.end(shown(path))
     for line in elsewhere(study, [experiment]):
         say(line)
-    if told.failed:
+    if told.failed or told.unreduced:
         raise SystemExit(EXIT_ERRORS)
 
 
 class _Told:
     """Prints the repeats of a pilot as they end, and remembers how long they took."""
 
-    def __init__(self, experiment: Experiment, arms: list[str]) -> None:
+    def __init__(self, study: Study, experiment: Experiment, arms: list[str]) -> None:
+        self.study = study
         self.experiment = experiment
         self.arms = arms
         self.seconds: dict[str, list[float]] = {}
         self.failed = False
         self.fallbacks: dict[str, None] = {}
+        self.unreduced: dict[str, None] = {}
+        """What of it no prediction could be judged by."""
         self.diagnostics: list[str] = []
         """Of the last one that failed: what is true of several is told once."""
 
     def repeat(self, started: Started, finished: Finished) -> None:
         """Print one repeat, and why it failed unless the one before failed for the same reason."""
+        from pytest_prereg.measure.pilot import unreduced  # noqa: PLC0415
         from pytest_prereg.report.commands import diagnostic_lines, fallback_lines, repeat_lines  # noqa: PLC0415
 
         for line in repeat_lines(self.experiment, started, finished, arms=self.arms, width=width()):
             say(line)
         self.fallbacks |= dict.fromkeys(fallback_lines(self.experiment, finished))
+        self.unreduced |= dict.fromkeys(unreduced(self.study, self.experiment, started.arm, finished))
         if finished.cause:
             self.failed = True
             lines = diagnostic_lines(finished)
@@ -103,7 +108,7 @@ class _Told:
         from pytest_prereg.measure.pilot import whole_duration  # noqa: PLC0415
         from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
 
-        for line in self.fallbacks:
+        for line in (*self.fallbacks, *self.unreduced):
             say(line)
         say(f"pilot, never judged; kept in {path}")
         seconds = whole_duration(self.experiment, self.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,11 +19,13 @@ from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests, read_study_evidence
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.schedule import seed_base
+from pytest_prereg.registry.evaluation import evaluated
 from pytest_prereg.registry.refusals import quoted, suggestion
 from pytest_prereg.registry.sources import source_digest
+from pytest_prereg.registry.uses import arms_of, quantities_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_prereg.evidence.model import Finished, Started, Version
@@ -122,6 +125,21 @@ def tried_arms(experiment: Experiment, arm: str | None) -> list[str]:
     hint = suggestion(arm, names, "its arms") if names else "; it has none"
     message = f"experiment {quoted(experiment.id)} has no arm {quoted(arm)}{hint}"
     raise UsageError(Problem(code="PR007", message=message))
+
+
+def unreduced(study: Study, experiment: Experiment, arm: str, finished: Finished) -> Iterator[str]:
+    """Yield a line for each quantity of which a tried repeat has samples: none could be judged (PR140)."""
+    values = {**finished.values, "completed": 1.0}
+    constants = {name: table.value for name, table in study.constants.items()}
+    for prediction in study.predictions.values():
+        if arm not in arms_of(prediction, experiment.id):
+            continue
+        for quantity in quantities_of(prediction, experiment.id):
+            with suppress(KeyError, ValueError, ArithmeticError):  # told of where repeats are judged
+                if isinstance(found := evaluated(quantity.node, values, constants), list):
+                    many = f"{quoted(quantity.text)} is {len(found)} samples in a repeat"
+                    instead = f"write mean({quantity.text}), or another number of them"
+                    yield f"prediction {quoted(prediction.id)} could never be judged: {many}; {instead}"
 
 
 def whole_duration(experiment: Experiment, seconds: Mapping[str, list[float]]) -> float | None:

@@ -52,12 +52,17 @@ def evaluate(node: Node, values: Mapping[str, Value], constants: Mapping[str, fl
             result that is still a list (PR022).
         KeyError: A metric that has no value.
     """
-    value = values[node] if isinstance(node, str) else _value(node, values, constants or {})
+    value = evaluated(node, values, constants)
     if isinstance(value, list):
         raise ValueError(  # noqa: TRY004  # a wrong value, not a wrong type: PR022
             f"leaves {len(value)} samples where one number is needed; reduce them, as in mean(x)"
         )
     return value
+
+
+def evaluated(node: Node, values: Mapping[str, Value], constants: Mapping[str, float] | None = None) -> Value:
+    """Return the same, and a list where ``node`` leaves samples, which nothing can be judged by."""
+    return values[node] if isinstance(node, str) else _value(node, values, constants or {})
 
 
 def _value(node: Node, values: Mapping[str, Value], constants: Mapping[str, float]) -> Value:

@@ -31,6 +31,21 @@ quantity = "wall"
 predicts = "<= 0.5"
 falsifier = ">= 0.8"
 """
+READ = """\
+[study]
+id = "reads"
+[experiments.read]
+command = ["sh", "-c", "echo '{\\"t\\": [1, 2]}'"]
+read = { file = "-", format = "json" }
+metrics = { t = "s" }
+repeats = 5
+[predictions.quick]
+claim = "It takes less than three seconds."
+experiment = "read"
+quantity = "QUANTITY"
+predicts = "< 3 s"
+falsifier = ">= 4 s"
+"""
 LONG = ["sleep", "0.21"]
 
 
@@ -96,3 +111,15 @@ def command_of(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     except OSError:
         return []
+
+
+@pytest.mark.parametrize(("quantity", "told"), [("t", True), ("2 * t", True), ("mean(t)", False)])
+def test_a_trial_says_of_which_quantity_a_repeat_has_many_values(tmp_path, quantity, told):
+    project = new_repository(tmp_path / "project")
+    project.write("predictions.toml", READ.replace("QUANTITY", quantity))
+
+    done = project.prereg("try", "read")
+
+    line = f'"{quantity}" is 2 samples in a repeat; write mean({quantity}), or another number of them'
+    assert (f'prediction "quick" could never be judged: {line}' in done.output) == told
+    assert done.exit_code == told
