@@ -110,6 +110,20 @@ def test_the_study_that_checks_its_instrument_can_be_registered(tmp_path: Path):
     assert done.stdout.count("registered  ") == 3
 
 
+def test_the_study_of_commands_can_be_tried_and_registered(tmp_path: Path):
+    done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "commands.md"))))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("registered  ") == 2
+    tried = subprocess.run(
+        [sys.executable, "-m", "pytest_prereg", "try", "gzip"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tried.stdout.count("   exit 0\n") == 2, tried.stdout + tried.stderr
+
+
 def test_the_study_of_the_barrier_can_be_registered(tmp_path: Path):
     done = lock(tmp_path, dict(CAPTIONED.findall(read(DOCS / "barrier.md"))))
     assert done.returncode == 0, done.stderr
