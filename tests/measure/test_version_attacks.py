@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from version_repositories import Repository
 
 from pytest_prereg.errors import MeasureError
 from pytest_prereg.measure.executors.base import TRACES
+from pytest_prereg.measure.executors.processes import stat_of
+from pytest_prereg.measure.versions.folders import Folder
 from pytest_prereg.measure.versions.ways import path_within
 
 if TYPE_CHECKING:
@@ -88,6 +91,17 @@ def test_a_link_out_of_a_version_is_followed(repository: Repository, tmp_path: P
     assert "module work came from the work tree" in str(said)
 
 
+def test_a_python_that_stays_in_its_version_leaves_no_note(repository: Repository, tmp_path: Path):
+    """Whose writing would be part of what is measured."""
+    (repository.path / "other.py").symlink_to("work.py")
+    checkout = repository.checkout()
+    checkout.start()
+    code = "import sys; sys.path.insert(0, '.'); import work, other, json"
+    assert problem(checkout, "head", ["python", "-c", code], tmp_path / "traces") is None
+    checkout.close()
+    assert list((tmp_path / "traces").iterdir()) == []
+
+
 def test_what_is_on_path_in_the_work_tree_is_the_versions_own(repository: Repository, tmp_path: Path):
     """But for virtual environments, whose tools a build may need."""
     root, tree = repository.path, tmp_path / "tree"
@@ -138,6 +152,39 @@ def test_what_a_build_leaves_running_is_ended(repository: Repository, tmp_path: 
     pids = (tmp_path / "pids").read_text().split()
     assert len(pids) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_what_a_build_runs_whose_session_was_killed_is_ended_by_the_next(
+    repository: Repository, tmp_path: Path, temporary: Path
+):
+    pid_file = tmp_path / "pid"
+    line = f"sleep 600 & echo $! > {pid_file}.new; mv {pid_file}.new {pid_file}; wait"
+    repository.write_study(more=f'build = ["sh", "-c", "{line}"]')
+    code = (
+        "import sys, tempfile; sys.path[:0] = sys.argv[2:]; from pathlib import Path;"
+        "from version_repositories import Repository; tempfile.tempdir = sys.argv[1];"
+        f"Repository(Path({str(repository.path)!r})).checkout().start()"
+    )
+    session = subprocess.Popen([sys.executable, "-c", code, str(temporary), str(Path(__file__).parent)])
+    while not pid_file.exists():
+        assert session.poll() is None
+        time.sleep(0.01)
+    session.kill()
+    session.wait()
+    left = int(pid_file.read_text())
+    assert is_running(left)
+    Folder.make(repository.path).remove(repository.path)
+    until = time.monotonic() + 10
+    while is_running(left):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert list(temporary.iterdir()) == []
+    assert len(repository.worktrees()) == 1
+
+
+def is_running(pid: int) -> bool:
+    fields = stat_of(pid)
+    return fields is not None and fields[0] != b"Z"
 
 
 def test_a_name_of_two_things_is_refused_and_the_work_trees_is_no_branch(repository: Repository):

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,8 +66,18 @@ def sweep(root: Path, above: Path) -> None:
         descriptor = _taken(_lock_of(folder), make=False)
         if descriptor is None and _lock_of(folder).exists():
             continue
+        _end_those_of(folder)
         _remove(root, folder)
         _forget(folder, descriptor)
+
+
+def _end_those_of(folder: Path) -> None:
+    """Kill what a dead session's builds still run: all of it has the folder among its variables."""
+    name = os.fsencode(folder.name)
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if name in place.read_bytes() and int(place.parent.name) != os.getpid():
+                os.kill(int(place.parent.name), signal.SIGKILL)
 
 
 def worktrees(root: Path) -> Iterator[Path]:

@@ -35,10 +35,19 @@ FOLDERS = {{}}
 
 
 def real(file):
-    folder, name = os.path.split(file)
+    folder, _, name = file.rpartition(os.sep)
     if folder not in FOLDERS:
-        FOLDERS[folder] = os.path.realpath(folder)
-    return os.path.realpath(file) if os.path.islink(file) else os.path.join(FOLDERS[folder], name)
+        FOLDERS[folder] = os.path.realpath(folder) + os.sep, links(folder)
+    place, linked = FOLDERS[folder]
+    return os.path.realpath(file) if name in linked else place + name
+
+
+def links(folder):
+    try:
+        with os.scandir(folder) as entries:
+            return {{entry.name for entry in entries if entry.is_symlink()}}
+    except OSError:
+        return ()
 
 
 def is_standard(file):
@@ -91,7 +100,7 @@ def install(packages: Path, *, tree: Path, environment: Path, others: Path) -> N
         environment: The folder of the environment.
         others: A folder yet to be made, which Pythons of other environments are to find modules in.
     """
-    here = tuple(f"{folder.resolve()}/" for folder in (tree, environment))
+    here = tuple(f"{folder.resolve()}/" for folder in (tree, environment, others))
     others.mkdir()
     for folder in (packages, others):
         _write(folder / f"{MODULE}.py", SOURCE.format(here=here, traces=TRACES))
