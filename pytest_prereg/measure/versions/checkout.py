@@ -181,9 +181,7 @@ class Checkout:
             noun = f"submodule{'s' * (len(paths) != 1)}"
             self.say(f"checked out {noun} {listed(paths)} of {version.tree[:SHORT]}")
         if left_out := git(place.tree, "ls-files", "-t", "-z").count(b"S "):
-            self.say(
-                f"{version.tree[:SHORT]} is as sparse as the work tree: without {left_out} files"
-            )
+            self.say(f"{version.tree[:SHORT]} is as sparse as the work tree: without {left_out} files")
 
     def _make_environment(self, place: Place, arm: str) -> None:
         table = self.experiment.table
