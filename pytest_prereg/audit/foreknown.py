@@ -13,6 +13,8 @@ from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.history.preceding import came_first, is_before
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.file_origins import blob_of, digests_of, origins_of
+from pytest_prereg.evidence.importers.complaints import Complaints
+from pytest_prereg.evidence.importers.contents import contents_of
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.same_numbers import exact_metrics, holds_the_same, numbers_of
@@ -203,6 +205,6 @@ def refuse_foreknown(
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
-    except OSError:
+        return contents_of(path, Complaints(shown(path)))
+    except EvidenceError:
         return None

@@ -11,6 +11,7 @@ import msgspec
 
 from pytest_prereg.audit.namesakes import ids_taken
 from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.evidence.disk import write_synced
 from pytest_prereg.registration import review
 from pytest_prereg.registry.command_lines import SHELL, CommandLine, split_command
 from pytest_prereg.registry.commands import BUILT_IN
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Study
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_LONGEST_ID = 100
 _UNNAMED = "unnamed"
 _NOT_TOML = ("PR001", "PR002")
 _TOO_FEW = "PR034"
@@ -93,8 +95,17 @@ def _load(path: Path) -> tuple[Study | None, list[Problem]]:
 
 
 def _append(path: Path, text: str, newline: str) -> None:
-    with path.open("ab") as stream:
-        stream.write(text.replace("\n", newline).encode())
+    """Write the whole text to the end of a file, or nothing of it."""
+    is_new = not path.exists()
+    with path.open("ab", buffering=0) as stream:
+        size = stream.tell()
+        try:
+            write_synced(stream.fileno(), text.replace("\n", newline).encode())
+        except BaseException:
+            stream.truncate(size)
+            if is_new:
+                path.unlink()
+            raise
 
 
 def _study_id(path: Path) -> str:
@@ -141,6 +152,9 @@ def _of_id(name: str, known: Study | None) -> Iterator[Problem]:
         hint = f", such as {quoted(better)}" if better else ""
         message = f'id {quoted(name)} must be lower-case letters, digits, "-" and "_"{hint}'
         yield Problem(code="PR006", message=message)
+    elif len(name) > _LONGEST_ID:
+        message = f"id {quoted(name)} has {len(name)} characters, too many for what files are called"
+        yield Problem(code="PR006", message=message, advice=f"Take one of at most {_LONGEST_ID}.")
     elif known is not None:
         taken = {"an experiment": known.experiments.get(name), "a prediction": known.predictions.get(name)}
         if there := {what: table for what, table in taken.items() if table is not None}:

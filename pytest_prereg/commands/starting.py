@@ -101,6 +101,8 @@ def _notes(name: str, added: Added) -> Iterator[str]:
         who = f"{arm} is" if arm else "it is"
         if command.sign is not None:
             yield f"note: {who} run by sh -c: only a shell can act on its {quoted(command.sign)}"
+        if command.braces is not None:
+            yield f"note: {who} given {quoted(command.braces)} as it stands: sh does not write it out"
         if read is not None and is_below_out and not any("{out}" in each for each in command.arguments):
             yield f"note: {who} not told of {{out}}, where {quoted(read.file)} is read"
         if missing := _missing(command, added.study.folder):

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.environment import describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
-from pytest_prereg.evidence.importers.counting_twice import (
-    given_twice,
-    imported_before,
+from pytest_prereg.evidence.importers.belonging import (
+    is_by_number,
+    notices,
+    of_a_seed_before,
+    of_another_benchmark,
     of_different_benchmarks,
     of_one_seed,
+    seeds_of,
 )
+from pytest_prereg.evidence.importers.counting_twice import given_twice, imported_before, same_in_two_arms
 from pytest_prereg.evidence.importers.taking import take_file
 from pytest_prereg.evidence.model import Finished, Header, Outcome, Started
 from pytest_prereg.evidence.naming import blob_id, repeat_id, shown, utc_now
@@ -88,7 +94,7 @@ def import_files(
         taken = _taken(paths, experiment, evidence, arm=arm, form=form, select=select)
         every_series = assemble(experiment, files)
         able = [one for one in every_series if one.number not in closed and not was_left(one, every_series)]
-        series = _target(taken, able, experiment, predictions)
+        series = _target(taken, able, experiment, predictions, files)
         header = Header(
             version=FORMAT_VERSION,
             study=study.id,
@@ -131,16 +137,29 @@ def _taken(
             taken.append(take_file(path, experiment, arm=arm, form=form, select=select))
         except EvidenceError as error:
             problems += error.problems
+    files = evidence[experiment.id]
     for file in taken:
         problems += imported_before(file, experiment, evidence)
     problems += given_twice(taken)
     problems += of_one_seed(taken)
-    if select is None or not select.isdigit():
+    if not problems:
+        problems += same_in_two_arms(taken, experiment, files)
+    if not is_by_number(select):
         problems += of_different_benchmarks(taken)
+        problems += (problem for file in taken for problem in of_another_benchmark(file, files))
     problems += _blocks_given_twice(taken, experiment)
     if problems:
         raise EvidenceError(problems)
-    return taken
+    told = zip(taken, notices(taken, files), strict=True)
+    return [_with_notices(file, several) for file, several in told]
+
+
+def _with_notices(file: TakenFile, more: list[str]) -> TakenFile:
+    """Return a file whose header says, beside its seeds, what somebody should know of it."""
+    several = [*file.origin.get("notices", ()), *more]
+    seeds = seeds_of(file)
+    said = ({"seeds": seeds} if seeds else {}) | ({"notices": several} if several else {})
+    return replace(file, origin=file.origin | said)
 
 
 def _blocks_given_twice(taken: Sequence[TakenFile], experiment: Experiment) -> Iterator[Problem]:
@@ -174,6 +193,7 @@ def _target(
     every_series: Sequence[Series],
     experiment: Experiment,
     predictions: Mapping[str, str],
+    files: Sequence[SessionFile],
 ) -> Series | None:
     """Return the incomplete series that the repeats go into, or ``None`` for a new one."""
     arms = {repeat.arm for file in taken for repeat in file.repeats}
@@ -189,6 +209,8 @@ def _target(
             raise EvidenceError(Problem(code="PR118", message=message, path=shown(taken[0].path)))
         if wanting:
             _check_blocks(taken, series)
+            if problems := list(of_a_seed_before(taken, files, series.sessions)):
+                raise EvidenceError(problems)
             return series
     return None
 

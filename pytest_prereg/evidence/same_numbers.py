@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment
 
 _TELLING = 3
+_TELLING_IN_PART = 5
 _MOSTLY = 0.75
-"""So many of some repeats, and this share of them, must be distinct for their numbers to identify them."""
+"""So many of the fewer repeats, and this share of them, must come again for their numbers to identify them:
+distinct ones, for what is counted coarsely comes again by chance; more where not all of them do."""
 
 
 class Repeat(Protocol):
@@ -52,17 +55,23 @@ def _numbers(repeat: Repeat, without: Container[str]) -> str:
         if name not in without and not isinstance(value, list)
     }
     if single:
-        return repr(sorted(single.items()))
+        return repr(sorted((name, _rounded(value)) for name, value in single.items()))
     vectors = {
-        name: hash(tuple(value))
+        name: (len(value), _rounded(math.fsum(value)))
         for name, value in repeat.values.items()
         if name not in without and isinstance(value, list)
     }
     return repr(sorted(vectors.items())) if vectors else ""
 
 
+def _rounded(value: float) -> str:
+    """A number without the digits that get lost, or are changed unseen, when a file is written anew."""
+    return f"{value:.6g}"
+
+
 def holds_the_same(new: Counter[str], old: Counter[str]) -> bool:
-    """Whether one holds all of the other, and that is no accident: coarse readings may well come again."""
-    fewer = min(new, old, key=Counter.total)
-    distinct = len(fewer)
-    return distinct >= max(_TELLING, _MOSTLY * fewer.total()) and (new <= old or old <= new)
+    """Whether one holds all or most of the other, and that is no accident: coarse readings may come again."""
+    fewer = min(new.total(), old.total())
+    shared = new & old
+    least = _TELLING if shared.total() == fewer else _TELLING_IN_PART
+    return len(shared) >= max(least, _MOSTLY * fewer)

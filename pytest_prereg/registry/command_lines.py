@@ -12,14 +12,17 @@ from pytest_prereg.registry.refusals import RefusedError, quoted
 
 SHELL = "sh"
 
-_LEADING = re.compile(r"[A-Za-z_]\w*=|(?:!|\{|if|for|while|until|case)(?=\s)")
+_LEADING = re.compile(r"[A-Za-z_]\w*=|(?:!|\{|if|for|while|until|case)(?=\s)", re.ASCII)
 _ANYWHERE = frozenset("|&;<>()$`*?[\n")
 """What a shell acts on wherever it stands outside of quotes."""
+_BETWEEN = " \t\n"
 _STARTING = frozenset("~#")
 """What it acts on at the start of a word."""
 _QUOTED = frozenset("$`")
 """What it acts on in double quotes as well."""
 _BRACED = re.compile(r"\{\w+\}")
+_EXPANDING = re.compile(r"\{[^\s{}\"']*(?:,|\.\.)[^\s{}\"']*\}")
+_QUOTATION = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
 _OURS = (f"{{{OUT}}}", f"{{{PORT}}}")
 
 
@@ -29,6 +32,8 @@ class CommandLine(NamedTuple):
     arguments: tuple[str, ...]
     sign: str | None = None
     """The syntax that only a shell can act on; ``None`` where none is needed."""
+    braces: str | None = None
+    """A list or a range in braces that stays as it is, while shells other than ``sh`` write it out."""
 
 
 def split_command(text: str) -> CommandLine:
@@ -37,11 +42,11 @@ def split_command(text: str) -> CommandLine:
     Raises:
         RefusedError: PR136, if there is nothing to run, or a quotation mark is left open.
     """
-    text = text.strip()
+    text = text.strip(" \t\r\n")
     if sign := _shell_sign(text):
-        return CommandLine((SHELL, "-c", text), sign)
+        return CommandLine((SHELL, "-c", text), sign, _braces_in(text))
     try:
-        arguments = shlex.split(text)
+        arguments = _words(text)
     except ValueError as error:
         advice = "Close what is open, or put a backslash before a sign that is meant as it stands."
         raise RefusedError(
@@ -49,7 +54,14 @@ def split_command(text: str) -> CommandLine:
         ) from None
     if not arguments or not arguments[0]:
         raise RefusedError("PR136", f"{quoted(text)} names no program to run")
-    return CommandLine(tuple(arguments))
+    return CommandLine(tuple(arguments), braces=_braces_in(text))
+
+
+def _words(text: str) -> list[str]:
+    """Split as a shell does, to which a carriage return is a character as any other."""
+    reader = shlex.shlex(text, posix=True, punctuation_chars=False)
+    reader.whitespace, reader.whitespace_split, reader.commenters = _BETWEEN, True, ""
+    return list(reader)
 
 
 def as_written(argument: str) -> str:
@@ -63,6 +75,12 @@ def as_written(argument: str) -> str:
         return found[0] if is_ours else "{" + found[0] + "}"
 
     return _BRACED.sub(kept, argument)
+
+
+def _braces_in(text: str) -> str | None:
+    """Return a list or a range in braces, which bash and others would write out and ``sh`` does not."""
+    found = _EXPANDING.search(_QUOTATION.sub("q", text))
+    return found[0] if found else None
 
 
 def _shell_sign(text: str) -> str | None:
@@ -82,7 +100,7 @@ def _shell_sign(text: str) -> str | None:
             quote = "" if sign == quote else quote
         elif sign in ("'", '"'):
             quote = sign
-        starts_word = not quote and sign.isspace()
+        starts_word = not quote and sign in _BETWEEN
         position += 1
     return None
 

@@ -46,7 +46,7 @@ def _every() -> list[tuple[str, Any]]:
     for entry in sorted(set(entry_points(group=GROUP)), key=lambda entry: entry.name):
         try:
             returned = _asked(entry.load())
-        except Exception as error:  # whatever a plugin raises is told as its own
+        except (Exception, SystemExit) as error:  # whatever a plugin raises is told as its own
             what = f"plugin {quoted(entry.name)} failed: {type(error).__name__}: {error}"
             advice = f'It is the entry point "{entry.value}" of group "{GROUP}".'
             raise RefusedError("PR127", what, advice) from error

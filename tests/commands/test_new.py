@@ -258,3 +258,41 @@ def shell(command, folder):
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.usefixtures("repository")
+def test_braces_that_stay_as_they_are_are_a_note():
+    said = new("listed", "--command", "echo {1..3}", *IN_SECONDS).stdout
+
+    assert 'note: it is given "{1..3}" as it stands: sh does not write it out' in said
+
+
+def test_an_id_that_no_file_can_be_called_is_refused(repository):
+    result = new("a" * 300, "--command", "true", *IN_SECONDS, code=1)
+
+    assert "has 300 characters, too many for what files are called" in result.stderr
+    assert files(repository.path) == []
+
+
+@pytest.mark.parametrize("before", [None, '[study]\nid = "s"\n'])
+def test_a_disk_that_fills_up_leaves_the_file_as_it_was(repository, before):
+    """A limit on the size of files, at which a write ends halfway as on a full disk."""
+    path = repository.path / "predictions.toml"
+    if before is not None:
+        path.write_text(before)
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
+        "from pytest_prereg.cli import main; main(sys.argv[1:])"
+    )
+
+    arguments = ["new", "big", "--command", "true", *IN_SECONDS]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=repository.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert (path.read_text() if path.exists() else None) == before

@@ -174,3 +174,14 @@ def test_wrong_raw_rows_are_told_all_at_once():
         '3: PR112: sample_measured_value is "x"',
         '5: PR112: iteration_count is "0"',
     ]
+
+
+def test_a_slash_in_a_name_mixes_no_benchmarks():
+    head = RAW.partition("\n")[0]
+
+    several = found(IMPORTER, f"{head}\na/b,c,,,,10.0,ns,1\na,b/c,,,,24.0,ns,2\n")
+
+    assert [(one.name, one.repeats[0].readings["time"]) for one in several] == [
+        ("a/b/c", [10.0]),
+        ("a/b/c", [12.0]),
+    ]

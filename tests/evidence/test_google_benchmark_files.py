@@ -94,3 +94,44 @@ def test_an_error_is_a_failure_and_a_skip_is_no_repeat():
 )
 def test_what_can_not_be_understood_is_refused(content, why):
     assert why in refused(IMPORTER, content)
+
+
+@pytest.mark.parametrize("kind", ["mean", "stddev"])
+def test_aggregates_of_an_older_file_without_repetitions_are_no_benchmarks(kind):
+    rows = [row_of_old(f"BM_{each}", 1.0) for each in ("mean", "median", "stddev")]
+
+    assert refused(IMPORTER, output(*rows)) == "PR110: the file holds no benchmark, aggregates apart"
+    (benchmark,) = found(IMPORTER, output(*rows, row_of_old("BM", 2.0)))
+    assert benchmark.name == "BM"
+    assert not benchmark.name.endswith(kind)
+
+
+def test_what_fits_the_complexity_is_an_aggregate():
+    fit = {
+        "name": "BM_BigO",
+        "cpu_coefficient": 1.0,
+        "real_coefficient": 1.0,
+        "big_o": "N",
+        "time_unit": "ns",
+    }
+
+    names = [
+        one.name for one in found(IMPORTER, output(row_of_old("BM/8", 1.0), row_of_old("BM/64", 1.0), fit))
+    ]
+
+    assert names == ["BM/8", "BM/64"]
+
+
+def test_a_row_that_names_nothing_is_told_and_not_dropped():
+    assert refused(IMPORTER, output(row(), 5)) == "PR110: entry 2 of the file names no benchmark"
+
+
+def test_times_without_a_unit_have_none():
+    bare = {key: value for key, value in row().items() if key != "time_unit"}
+
+    assert repeat_of(IMPORTER, output(row())).units["real_time"] == "ns"
+    assert repeat_of(IMPORTER, {**output(bare)}).units == {}
+
+
+def test_a_time_that_is_text_is_told_as_such():
+    assert repeat_of(IMPORTER, output(row(real_time="nan"))).unreadable["real_time"].startswith('is "nan"')

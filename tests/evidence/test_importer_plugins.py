@@ -106,6 +106,7 @@ def test_it_is_loaded_only_for_what_is_not_ours(install, tmp_path):
     [
         (broken("return object()"), 'which has no "name", "repeat", "recognises" and "read"'),
         (broken("1 / 0"), "ZeroDivisionError"),
+        ("raise SystemExit(0)", "SystemExit"),
         ("def pytest_prereg_importer(): ...", 'write @pluggy.HookimplMarker("pytest") above it'),
     ],
 )
@@ -122,6 +123,7 @@ def test_a_plugin_that_brings_no_importer_is_named(install, tmp_path, source, wh
     ("body", "why"),
     [
         ("raise ValueError('of its own')", "ValueError: of its own"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
         ("return 3", "ValidationError"),
         ("return []", "no benchmark"),
         ("return [FoundBenchmark(name='a', repeats=(FoundRepeat(label='r', readings={'seconds': float('nan')}),))]", "NaN"),

@@ -51,7 +51,12 @@ def test_a_log_is_one_run_and_its_score_the_time_from_start_to_stop():
     }
     assert repeat.units == {"time_to_train": "s"}
     assert repeat.failed is None
-    assert repeat.diagnostics == {"seed": "17", "submission_platform": "8xH100", "status": "success"}
+    assert repeat.diagnostics == {
+        "seed": "17",
+        "submission_platform": "8xH100",
+        "began": 10_000,
+        "status": "success",
+    }
 
 
 def test_lines_of_several_ranks_that_say_the_same_are_one():
@@ -101,3 +106,10 @@ def test_text_that_is_not_utf8_among_the_lines_does_no_harm():
 )  # fmt: skip
 def test_what_is_wrong_is_told(content, refusal):
     assert refused(IMPORTER, content).split("\n")[0] == refusal
+
+
+def test_one_rank_that_was_aborted_is_enough():
+    for statuses in (("success", "aborted"), ("aborted", "success")):
+        stops = [event("run_stop", 60_500, status=status) for status in statuses]
+
+        assert repeat_of(IMPORTER, log(*BEFORE, *RUN, *stops)).failed == 'run_stop says status "aborted"'

@@ -124,3 +124,22 @@ def test_numbers_of_the_oldest_version_are_not_guessed_at():
     old["benchmarks"][0]["states"][0]["summaries"] = {"Cold GPU": {"values": []}}
 
     assert "says no version" in refused(IMPORTER, old)
+
+
+def test_a_name_that_two_summaries_share_is_none():
+    clash = [
+        summary("nv/cold/time/gpu/mean", "1", "duration"),
+        summary("nv/cold/time/gpu_mean", "2", "duration"),
+    ]
+
+    repeat = repeat_of(IMPORTER, output(state(256, clash)))
+
+    assert repeat.unreadable["cold_time_gpu_mean"] == "is what several summaries of the file are called"
+    assert repeat.readings["nv/cold/time/gpu_mean"] == 2.0
+
+
+def test_a_summary_of_several_values_has_none():
+    twice = summary("nv/cold/time/gpu/mean", "1", "duration")
+    twice["data"] = twice["data"] * 2
+
+    assert "cold_time_gpu_mean" not in repeat_of(IMPORTER, output(state(256, [twice]))).readings

@@ -104,3 +104,21 @@ def test_a_compressed_file_that_was_cut_is_refused(cut):
 
 def test_a_suite_without_benchmarks_is_refused():
     assert "no benchmark" in refused(IMPORTER, SUITE | {"benchmarks": []})
+
+
+def test_a_process_may_name_its_own_unit():
+    run = process(1.0, 2.0, unit="byte")
+
+    assert repeat_of(IMPORTER, SUITE | {"benchmarks": [{"runs": [run]}]}).units["values"] == "byte"
+
+
+def test_a_process_of_another_benchmark_is_none_of_this_one():
+    runs = [process(1.0), process(2.0, name="nbody")]
+
+    assert refused(IMPORTER, SUITE | {"benchmarks": [{"runs": runs}]}) == (
+        'PR117: process 2 is of "nbody", not of "telco"'
+    )
+
+
+def test_a_run_that_can_not_be_read_is_not_left_out():
+    assert "no objects" in refused(IMPORTER, SUITE | {"benchmarks": [{"runs": [process(1.0), 5]}]})

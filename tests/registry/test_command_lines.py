@@ -25,11 +25,12 @@ PRINT = [sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))"]
         ("grep 'a | b' \"c > d\" e\\&f", ["grep", "a | b", "c > d", "e&f"]),
         ("git diff HEAD~1 a#b", ["git", "diff", "HEAD~1", "a#b"]),
         ("awk '{print $1}' ''", ["awk", "{print $1}", ""]),
+        ("a b\rc\r d", ["a", "b\rc\r", "d"]),
         ("./bench --json {out}/r.json", ["./bench", "--json", "{out}/r.json"]),
     ],
 )
 def test_a_program_is_started_without_a_shell(text, arguments):
-    assert split_command(text) == (tuple(arguments), None)
+    assert split_command(text)[:2] == (tuple(arguments), None)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_program_is_started_without_a_shell(text, arguments):
     ],
 )
 def test_what_only_a_shell_can_act_on_is_left_to_one(text, sign):
-    assert split_command(text) == (("sh", "-c", text), sign)
+    assert split_command(text)[:2] == (("sh", "-c", text), sign)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,18 @@ def test_only_out_and_port_are_placeholders_of_a_typed_command(argument):
     values = {"out": "O", "port": 1, "a": "wrong", "b": "wrong", "ab": "wrong"}
     wanted = {"{out}/r": "O/r", "{port}": "1", "{{out}}": "{out}"}.get(argument, argument)
     assert fill(as_written(argument), values) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "braces"),
+    [
+        ("./bench {1..3}", "{1..3}"),
+        ("./bench a{b,c}", "{b,c}"),
+        ("./bench {1..3} | tail", "{1..3}"),
+        ("./bench '{1..3}' \"{a,b}\" \\{a,b}", None),
+        ("./bench {} {out} {a}", None),
+        ('./bench \'{"a": 1, "b": 2}\'', None),
+    ],
+)
+def test_what_other_shells_write_out_is_noticed(text, braces):
+    assert split_command(text).braces == braces

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.file_origins import digests_of, origins_of
+from pytest_prereg.evidence.importers.sketches import are_alike, is_fine
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.same_numbers import exact_metrics, holds_the_same, numbers_by_arm, numbers_of
+from pytest_prereg.registry.durations import seconds_in
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections import Counter
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.importers.taking import TakenFile
+    from pytest_prereg.evidence.same_numbers import Repeat
     from pytest_prereg.registry.model import Experiment
 
 _SHARED = "Arms that are compared with the same repeats belong into one experiment."
@@ -36,39 +41,11 @@ def _same(file: TakenFile, other: TakenFile) -> str | None:
         return "the file is given twice, also as"
     if file.readings is not None and file.readings == other.readings:
         return "its numbers are given twice, also in"
+    if are_alike(file.sketch, other.sketch):
+        return "its numbers, but for some that were changed, are given twice, also in"
     if holds_the_same(numbers_by_arm(file.repeats), numbers_by_arm(other.repeats)):
         return "its numbers, all or some of them, are given twice, also in"
     return None
-
-
-def of_one_seed(files: Sequence[TakenFile]) -> Iterator[Problem]:
-    """Yield a PR117 problem for each repeat of the seed of an earlier one of its arm: it may be its copy."""
-    first: dict[tuple[str, str], TakenFile] = {}
-    for file in files:
-        for repeat in file.repeats:
-            seed = repeat.diagnostics.get("seed")
-            if seed is None:
-                continue
-            key = (repeat.arm, str(seed))
-            if key in first:
-                message = f"{repeat.label} has seed {key[1]}, as one of {shown(first[key].path)} has"
-                advice = "Independent runs have seeds of their own."
-                yield Problem(
-                    code="PR117", message=message, path=shown(file.path), line=repeat.line, advice=advice
-                )
-            first.setdefault(key, file)
-
-
-def of_different_benchmarks(files: Sequence[TakenFile]) -> Iterator[Problem]:
-    """Yield a PR126 problem for each file of another benchmark than the first: they are no repeats of it."""
-    for first, file in ((files[0], each) for each in files[1:]):
-        if file.benchmark != first.benchmark:
-            message = (
-                f"the file's benchmark is {quoted(file.benchmark)}, and that of {shown(first.path)} "
-                f"is {quoted(first.benchmark)}; repeats of one arm are of one benchmark"
-            )
-            advice = "If they are the same by another name, select them by number: --select 1"
-            yield Problem(code="PR126", message=message, path=shown(file.path), advice=advice)
 
 
 def imported_before(
@@ -99,6 +76,43 @@ def imported_before(
                 return
 
 
+def same_in_two_arms(
+    taken: Sequence[TakenFile], experiment: Experiment, evidence: Iterable[SessionFile]
+) -> Iterator[Problem]:
+    """Yield a PR119 problem for each file with an arm whose times are those of another arm.
+
+    What else is measured may well be the same in two arms, with the same seeds; a time never is, unless it
+    was read from a coarse clock.
+    """
+    without = {name for name, metric in experiment.metrics.items() if not _is_of_time(metric.unit)}
+    several: list[Sequence[Repeat]] = [file.repeats for file in taken]
+    several += [file.attempts for file in evidence]
+    everywhere = _times_by_arm(itertools.chain.from_iterable(several), without)
+    for file in taken:
+        same = (
+            f"the repeats of arm {quoted(arm)} are those of arm {quoted(other)}, all or most of them"
+            for arm, own in _times_by_arm(file.repeats, without).items()
+            for other, theirs in everywhere.items()
+            if other != arm and holds_the_same(own, theirs)
+        )
+        yield from (_refused(f"{what}; {_TWICE}", file) for what in itertools.islice(same, 1))
+
+
+def _times_by_arm(repeats: Iterable[Repeat], without: Container[str]) -> dict[str, Counter[str]]:
+    """Return the times of each arm that no coarse clock gave; ``without`` metrics that are none."""
+    by_arm: dict[str, list[Repeat]] = {}
+    for repeat in repeats:
+        times = (value for name, value in repeat.values.items() if name not in without)
+        if any(any(map(is_fine, time)) if isinstance(time, list) else is_fine(time) for time in times):
+            by_arm.setdefault(repeat.arm, []).append(repeat)
+    return {arm: numbers_of(several, without=without) for arm, several in by_arm.items()}
+
+
+def _is_of_time(unit: str) -> bool:
+    """Whether a unit is one of time, or something per time."""
+    return seconds_in(unit) is not None or seconds_in(unit.rpartition("/")[2]) is not None
+
+
 def _of_this(taken: TakenFile, file: SessionFile, exact: frozenset[str]) -> str | None:
     """Why a session of the same experiment has the numbers of a file."""
     origins = origins_of(file.header)
@@ -110,6 +124,8 @@ def _of_this(taken: TakenFile, file: SessionFile, exact: frozenset[str]) -> str 
             return "the file was imported already"
         if taken.readings is not None and origin.get("readings") == taken.readings:
             return "its numbers were imported already"
+        if are_alike(taken.sketch, origin.get("sketch")):
+            return "its numbers, but for some that were changed, were imported already"
     without = frozenset() if origins else exact
     new = numbers_by_arm(taken.repeats, without=without)
     if not holds_the_same(new, numbers_by_arm(file.attempts, without=without)):

@@ -172,11 +172,14 @@ def _estimates(document: Mapping[str, Any], complaints: Complaints) -> FoundBenc
 
 
 def _raw(records: Sequence[Record], complaints: Complaints) -> list[FoundBenchmark]:
-    groups: dict[str, list[Record]] = {}
+    groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
-        parts = [str(record.cells[part]) for part in ("group", "function", "value") if part in record.cells]
-        groups.setdefault("/".join(parts) or _NAME, []).append(record)
-    found = [_raw_benchmark(name, rows, complaints) for name, rows in groups.items()]
+        parts = tuple(str(record.cells.get(part, "")) for part in ("group", "function", "value"))
+        groups.setdefault(parts, []).append(record)
+    found = [
+        _raw_benchmark("/".join(filter(None, parts)) or _NAME, rows, complaints)
+        for parts, rows in groups.items()
+    ]
     complaints.raise_if_any()
     return [one for one in found if one is not None]
 

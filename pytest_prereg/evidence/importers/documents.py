@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from pytest_prereg.registry.refusals import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -64,7 +66,7 @@ def read_document(data: bytes, complaints: Complaints) -> Any:
 
 
 def _documents(text: str, complaints: Complaints) -> Iterator[Document]:
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_no_duplicates)
     has_surrogates = _SURROGATE.search(text) is not None
     position, line, counted = _skip(text, 0), 1, 0
     while position < len(text):
@@ -79,10 +81,24 @@ def _documents(text: str, complaints: Complaints) -> Iterator[Document]:
             _not_json("it is nested too deep", line, complaints)
         except UnicodeEncodeError:
             _not_json("half a character is escaped in it", line, complaints)
-        except ValueError as error:
-            _not_json(str(error), line, complaints)
+        except _TwiceError as error:
+            _not_json(f"the key {quoted(str(error))} is there twice", line, complaints)
+        except ValueError:  # which Python raises of thousands of digits
+            _not_json("a number has too many digits", line, complaints)
         yield Document(line, value)
         position = _skip(text, position)
+
+
+class _TwiceError(Exception):
+    """A key that an object has twice: no telling which of its values is meant."""
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+    return found
 
 
 def _skip(text: str, position: int) -> int:

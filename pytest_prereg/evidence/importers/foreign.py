@@ -30,7 +30,7 @@ class ForeignImporter:
         """Whether the plugin's importer takes the file; one that raises doesn't."""
         try:
             return bool(self._importer.recognises(name, data))
-        except Exception:  # noqa: BLE001  # it was only asked; what is wrong is told when it reads
+        except (Exception, SystemExit):  # noqa: BLE001  # it was only asked; what is wrong is told when it reads
             return False
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
@@ -45,7 +45,7 @@ class ForeignImporter:
             checked = msgspec.convert(builtins, list[FoundBenchmark])
         except EvidenceError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever a plugin raises is told as its own
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises is told as its own
             complaints.fail("PR127", f"{self._named}: {type(error).__name__}: {error}")
         self._check_numbers(checked, complaints)
         if not checked:

@@ -16,7 +16,7 @@ from pytest_prereg.evidence.importers.documents import (
     text_of,
 )
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
-from pytest_prereg.evidence.importers.numbers import Readings
+from pytest_prereg.evidence.importers.numbers import Readings, finite_number, written
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ _NO_READING = frozenset(
     | {"error_occurred", "skipped"}
 )
 _TIMES = ("real_time", "cpu_time")
-_UNITS = frozenset({"ns", "us", "ms", "s"})
+_UNITS = ("ns", "us", "ms", "s")
+_MOST = 1 << 31
 _TOLD = ("date", "executable", "library_version", "library_build_type")
 
 
@@ -50,7 +51,14 @@ class _GoogleBenchmark:
         if (schema := context.get("json_schema_version")) not in _SCHEMAS:
             message = f"the file is of version {quoted(schema)} of Google Benchmark's format; 1 is known"
             complaints.fail("PR127", message)
-        rows = [object_of(row) for row in list_of(document.get("benchmarks"))]
+        rows = list_of(document.get("benchmarks"))
+        for number, row in enumerate(rows, 1):
+            if (
+                text_of(object_of(row).get("run_name")) is None
+                and text_of(object_of(row).get("name")) is None
+            ):
+                complaints.add("PR110", f"entry {number} of the file names no benchmark")
+        complaints.raise_if_any()
         groups = _groups(rows)
         if not groups:
             complaints.fail("PR110", "the file holds no benchmark, aggregates apart")
@@ -73,45 +81,59 @@ def _groups(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 def _is_aggregate(row: dict[str, Any], names: set[str | None]) -> bool:
     if "run_type" in row:
-        return bool(row["run_type"] != "iteration")
+        return row["run_type"] != "iteration" or "aggregate_name" in row
     name = text_of(row.get("name")) or ""
-    return any(name.removesuffix(end) in names for end in _AGGREGATES if name.endswith(end))
+    base = next((name.removesuffix(end) for end in _AGGREGATES if name.endswith(end)), None)
+    if base is None:
+        return False
+    beside = {f"{base}{end}" for end in _AGGREGATES} - {name}
+    return base in names or "big_o" in row or "rms" in row or not beside.isdisjoint(names)
 
 
 def _benchmark(
     name: str, rows: Sequence[dict[str, Any]], told: dict[str, Any], complaints: Complaints
 ) -> FoundBenchmark:
-    ran = [row for row in rows if row.get("skipped") is not True]
+    ran = [row for row in rows if not row.get("skipped")]
     repeats = [_repetition(number, row, told, complaints) for number, row in enumerate(ran, 1)]
     refusal = None
     if not repeats:
         refusal = f"it was skipped: {text_of(rows[0].get('skip_message')) or 'no reason is given'}"
+    elif (there := _repetitions(rows)) > len(rows):
+        refusal = f"{len(rows)} of its {there} repetitions are here, and all of them are of one process"
     elif len(repeats) > 1:
         refusal = f"its {len(repeats)} repetitions are of one process"
+    is_whole = len(repeats) > 1 and _repetitions(rows) <= len(rows)
     return FoundBenchmark(
         name=name,
         repeats=tuple(repeats),
         refusal=refusal,
-        declared_by=("session",) if len(repeats) > 1 else (),
+        declared_by=("session",) if is_whole else (),
     )
+
+
+def _repetitions(rows: Sequence[dict[str, Any]]) -> int:
+    """Return how many repetitions there were, as rows say since version 1.5: all are written, or none."""
+    numbers = [finite_number(row.get("repetitions")) or 0.0 for row in rows]
+    numbers += [(finite_number(row.get("repetition_index")) or 0.0) + 1 for row in rows]
+    return int(min(max(numbers), _MOST))
 
 
 def _repetition(
     number: int, row: dict[str, Any], told: dict[str, Any], complaints: Complaints
 ) -> FoundRepeat:
     """All numbers of a row, counters included; its times are in the row's own unit."""
-    unit = str(row.get("time_unit", "ns"))
-    if unit not in _UNITS:
-        complaints.add("PR127", f"repetition {number} is in the unknown unit of time {quoted(unit)}")
+    unit = row.get("time_unit")
+    if "time_unit" in row and unit not in _UNITS:
+        complaints.add("PR127", f"repetition {number} is in the unknown unit of time {written(unit)}")
     found = Readings()
     for key, value in row.items():
-        if key not in _NO_READING and not isinstance(value, str | dict):
+        if key in _TIMES or (key not in _NO_READING and not isinstance(value, str | dict)):
             found.add(key, value)
-    has_failed = row.get("error_occurred") is True
+    has_failed = bool(row.get("error_occurred"))
     return FoundRepeat(
         label=f"repetition {number}",
         readings=found.readings,
-        units=dict.fromkeys(_TIMES, unit),
+        units=dict.fromkeys(_TIMES, str(unit)) if "time_unit" in row else {},
         unreadable=found.unreadable,
         diagnostics=told,
         failed=(text_of(row.get("error_message")) or "it says so, and not why") if has_failed else None,

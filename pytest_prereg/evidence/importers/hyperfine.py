@@ -6,6 +6,7 @@ number for all runs of a command, so no run has them.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.documents import begins_object, object_of, read_document, text_of
@@ -14,6 +15,8 @@ from pytest_prereg.evidence.importers.numbers import Readings, finite_number
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_prereg.evidence.importers.complaints import Complaints
 
 _PER_RUN = {"times": "s", "memory_usage_byte": "byte", "exit_codes": "1"}
@@ -23,6 +26,8 @@ _OF_ALL = {
         ("mean", "stddev", "median", "min", "max"), "is of all runs together: none of them has it"
     ),
 }
+_CLOSE = 1e-6
+"""It computes them of the very times that it writes; times smaller than that are none of a process."""
 _NO_TIMES = 'it holds a summary only, without the "times" of its runs; export it anew with --export-json'
 
 
@@ -54,6 +59,8 @@ def _command(number: int, one: dict[str, Any], complaints: Complaints) -> FoundB
             complaints.add("PR110", message)
             return FoundBenchmark(name=name, repeats=())
     about = {key: value for key, value in object_of(one.get("parameters")).items() if text_of(value)}
+    if problem := _differing(one, columns.get("times", ())):
+        complaints.add("PR117", f"{quoted(name)} {problem}: runs are missing from it, or it was changed")
     runs = ({key: values[position] for key, values in columns.items()} for position in range(count))
     summaries = {key: value for key in _OF_ALL if (value := finite_number(one.get(key))) is not None}
     return FoundBenchmark(
@@ -63,6 +70,22 @@ def _command(number: int, one: dict[str, Any], complaints: Complaints) -> FoundB
         summary_units=dict.fromkeys(summaries, "s"),
         refusal=None if count else _NO_TIMES,
     )
+
+
+def _differing(one: dict[str, Any], times: Sequence[Any]) -> str | None:
+    """Return what a command says of all its runs together that is not so of those that are there."""
+    numbers = [number for time in times if (number := finite_number(time)) is not None]
+    if not numbers or len(numbers) < len(times):
+        return None
+    for key, own in (
+        ("mean", math.fsum(numbers) / len(numbers)),
+        ("min", min(numbers)),
+        ("max", max(numbers)),
+    ):
+        told = finite_number(one.get(key))
+        if told is not None and not math.isclose(told, own, rel_tol=_CLOSE, abs_tol=_CLOSE):
+            return f'has the {key} {told:g} s, while that of its {len(numbers)} "times" is {own:g} s'
+    return None
 
 
 def _run(position: int, run: dict[str, Any], about: dict[str, Any]) -> FoundRepeat:

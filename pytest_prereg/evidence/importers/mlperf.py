@@ -109,7 +109,7 @@ def _event(number: int, entry: str) -> _Event | None:
 def _benchmark(events: Sequence[_Event], complaints: Complaints) -> FoundBenchmark:
     start, stop = _only("run_start", events, complaints), _only("run_stop", events, complaints)
     found = Readings()
-    failed = _failure(start, stop)
+    failed = _failure(start, [event for event in events if event.key == "run_stop"])
     _take_time(found, start, stop, failed, complaints)
     _take_evaluations(found, events, stop)
     _take_statistics(found, events)
@@ -124,7 +124,7 @@ def _benchmark(events: Sequence[_Event], complaints: Complaints) -> FoundBenchma
                 readings=found.readings,
                 units={"time_to_train": "s"} if "time_to_train" in found.readings else {},
                 unreadable=found.unreadable,
-                diagnostics=_diagnostics(events, stop),
+                diagnostics=_diagnostics(events, start, stop),
                 failed=failed,
             ),
         ),
@@ -145,13 +145,15 @@ def _last(key: str, events: Iterable[_Event]) -> _Event | None:
     return next((event for event in reversed(list(events)) if event.key == key), None)
 
 
-def _failure(start: _Event | None, stop: _Event | None) -> str | None:
+def _failure(start: _Event | None, stops: Iterable[_Event]) -> str | None:
+    """Return why a run failed: one of several ranks that say so is enough."""
     if start is None:
         return "it ended before run_start"
-    if stop is None:
+    told = [stop.metadata.get("status") for stop in stops]
+    if not told:
         return "it has no run_stop"
-    status = stop.metadata.get("status")
-    return None if status == "success" else f"run_stop says status {written(status)}"
+    other = [status for status in told if status != "success"]
+    return f"run_stop says status {written(other[0])}" if other else None
 
 
 def _take_time(
@@ -193,12 +195,14 @@ def _take_statistics(found: Readings, events: Iterable[_Event]) -> None:
             found.add(name, values)
 
 
-def _diagnostics(events: Sequence[_Event], stop: _Event | None) -> dict[str, Any]:
+def _diagnostics(events: Sequence[_Event], start: _Event | None, stop: _Event | None) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for key in _TOLD:
         values = list(dict.fromkeys(_text(event.value) for event in events if event.key == key))
         if values:
             told[key] = values[0] if len(values) == 1 else values
+    if start is not None and start.time is not None:
+        told["began"] = start.time
     if stop is not None:
         told["status"] = _text(stop.metadata.get("status"))
     return told

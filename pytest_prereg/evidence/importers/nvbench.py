@@ -109,8 +109,11 @@ def _repeat(
     found, units = Readings(), dict[str, str]()
     summaries = _objects(state, "summaries", complaints)
     for naming in (_short, _whole):
-        for summary in summaries:
-            _take(summary, naming(str(summary.get("tag"))), found, units, complaints)
+        names = [naming(str(summary.get("tag"))) for summary in summaries]
+        for name, summary in zip(names, summaries, strict=True):
+            if names.count(name) > 1:
+                found.unreadable.setdefault(name, "is what several summaries of the file are called")
+            _take(summary, name, found, units, complaints)
     device = _text(devices.get(written(state.get("device")), {}).get("name"))
     told = {"device": device, "nvbench": version}
     return FoundRepeat(
@@ -140,7 +143,9 @@ def _take(summary: Object, name: str, found: Readings, units: dict[str, str], co
         return
     data = {str(one.get("name")): one.get("value") for one in _objects(summary, "data", complaints)}
     unit = _UNITS.get(str(summary.get("hint")))
-    if "value" in data:
+    if [one.get("name") for one in _objects(summary, "data", complaints)].count("value") > 1:
+        found.unreadable[name] = "has several values"
+    elif "value" in data:
         found.add(name, data["value"])
         units |= {name: unit} if unit else {}
     elif "filename" in data:
@@ -150,11 +155,11 @@ def _take(summary: Object, name: str, found: Readings, units: dict[str, str], co
 def _failure(state: Object) -> str | None:
     """Return why a state failed; what threw an exception is written as skipped."""
     reason = _text(state.get("skip_reason")) or ""
-    return reason if state.get("is_skipped") is True and reason.startswith(_ERROR) else None
+    return reason if state.get("is_skipped") and reason.startswith(_ERROR) else None
 
 
 def _refusal(state: Object) -> str | None:
-    if state.get("is_skipped") is not True or _failure(state):
+    if not state.get("is_skipped") or _failure(state):
         return None
     return f"it was skipped: {_text(state.get('skip_reason')) or 'no reason is given'}"
 

@@ -18,7 +18,7 @@ from pytest_prereg.evidence.importers.documents import (
     text_of,
 )
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
-from pytest_prereg.evidence.importers.numbers import Readings
+from pytest_prereg.evidence.importers.numbers import Readings, written
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -72,12 +72,14 @@ def _unpacked(data: bytes, complaints: Complaints) -> bytes:
     if not stream.eof:
         size = f"it holds more than {_LARGEST >> 20} MiB" if stream.unconsumed_tail else "its end is missing"
         complaints.fail("PR110", f"the file can't be decompressed: {size}")
+    if stream.unused_data:
+        complaints.fail("PR110", "the file can't be decompressed: something follows its end")
     return unpacked
 
 
 def _check_version(version: Any, complaints: Complaints) -> None:
     if version != _VERSION:
-        what = "names no version" if version is None else f"is of version {quoted(version)}"
+        what = "names no version" if version is None else f"is of version {written(version)}"
         complaints.fail(
             "PR127",
             f"the file {what} of pyperf's format; {quoted(_VERSION)} is known",
@@ -90,25 +92,33 @@ def _benchmark(
 ) -> FoundBenchmark:
     about = {**common, **object_of(one.get("metadata"))}
     name = text_of(about.get("name")) or f"benchmark {number}"
-    unit = _UNITS.get(str(about.get("unit", "second")))
-    if unit is None:
-        complaints.fail("PR127", f"benchmark {quoted(name)} is in the unknown unit {quoted(about['unit'])}")
-    runs = [run for run in map(object_of, list_of(one.get("runs"))) if "values" in run]
-    repeats = (_process(position, run, about, unit) for position, run in enumerate(runs, 1))
+    every = list_of(one.get("runs"))
+    if not all(isinstance(run, dict) for run in every):
+        complaints.fail("PR110", f'benchmark {quoted(name)} has "runs" that are no objects')
+    runs = [run for run in every if "values" in run]
+    repeats = [_process(position, run, about, complaints) for position, run in enumerate(runs, 1)]
     refusal = None if runs else "it holds no values: all its processes only calibrated"
     return FoundBenchmark(name=name, repeats=tuple(repeats), refusal=refusal)
 
 
-def _process(position: int, run: dict[str, Any], about: dict[str, Any], unit: str) -> FoundRepeat:
+def _process(
+    position: int, run: dict[str, Any], about: dict[str, Any], complaints: Complaints
+) -> FoundRepeat:
     """A process: its values, and what pyperf noted of it."""
     here = {**about, **object_of(run.get("metadata"))}
+    label, given = f"process {position}", here.get("unit", "second")
+    unit = _UNITS.get(given) if isinstance(given, str) else None
+    if unit is None:
+        complaints.fail("PR127", f"{label} is in the unknown unit {written(given)}")
+    if here.get("name") != about.get("name", here.get("name")):
+        complaints.add("PR117", f"{label} is of {written(here['name'])}, not of {written(about['name'])}")
     found = Readings()
     found.add("values", run["values"])
     for name in _OF_A_RUN:
         if name in here:
             found.add(name, here[name])
     return FoundRepeat(
-        label=f"process {position}",
+        label=label,
         readings=found.readings,
         units={**_OF_A_RUN, "values": unit},
         unreadable=found.unreadable,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.catalogue import PLAIN, importer_of
 from pytest_prereg.evidence.importers.complaints import Complaints
+from pytest_prereg.evidence.importers.contents import contents_of
 from pytest_prereg.evidence.importers.documents import read_documents
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
 from pytest_prereg.evidence.importers.numbers import Readings, value_of
@@ -45,10 +46,7 @@ def read_result(
         EvidenceError: all that is wrong with the file at once.
     """
     complaints = Complaints(shown(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        complaints.fail("PR110", f"the file can't be read: {error.strerror}")
+    data = contents_of(path, complaints)
     benchmark = _benchmark(data, form, fields, select, complaints)
     (values,) = values_of(benchmark, benchmark.repeats, fields, complaints)
     complaints.raise_if_any()

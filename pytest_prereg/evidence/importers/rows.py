@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from pytest_prereg.evidence.importers.complaints import Complaints
+from pytest_prereg.evidence.importers.contents import contents_of
 from pytest_prereg.evidence.importers.no_rows import refuse_comments, refuse_no_rows
 from pytest_prereg.evidence.importers.records import read_records
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat, collapse
@@ -71,7 +72,12 @@ class ImportedRows(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def import_rows(
-    path: Path, experiment: Experiment, arm: str | None = None, *, form: Form | None = None
+    path: Path,
+    experiment: Experiment,
+    arm: str | None = None,
+    *,
+    form: Form | None = None,
+    data: bytes | None = None,
 ) -> ImportedRows:
     """Read rows of ``experiment`` from a CSV file, or from JSON where the name ends so.
 
@@ -80,16 +86,15 @@ def import_rows(
         experiment: whose arms, metrics and units the rows must be of.
         arm: the arm of the rows that name none.
         form: what the file is, whatever it is called.
+        data: what is in it, where it was read already: it may be another by now.
 
     Raises:
         EvidenceError: PR110 to PR117, all that is wrong with the file at once.
 
     """
     complaints = Complaints(shown(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        complaints.fail("PR110", f"the file can't be read: {error.strerror}")
+    if data is None:
+        data = contents_of(path, complaints)
     is_json = form == "json" if form else path.suffix.lower() in {".json", ".jsonl", ".ndjson"}
     if not is_json:
         refuse_comments(data, complaints)
@@ -177,9 +182,14 @@ class _RowReader:
         return f"experiment {quoted(self._experiment.id)} has no arm {quoted(name)}{hint}"
 
     def _name(self, record: Record, column: str) -> str | None:
-        text = _text(record.cells.get(column))
+        cell = record.cells.get(column)
+        text = _text(cell)
         if text is None:
             self._complain(record, "PR117", f"the row names no {column}")
+        elif not isinstance(cell, str | int) or isinstance(cell, bool):
+            message = f"{column} {quoted(cell)} is neither text nor a whole number"
+            self._complain(record, "PR117", message)
+            return None
         return text
 
     def _value(self, record: Record) -> float | None:

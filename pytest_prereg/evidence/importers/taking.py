@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_prereg.evidence.importers.complaints import Complaints
+from pytest_prereg.evidence.importers.contents import contents_of
 from pytest_prereg.evidence.importers.recognising import importer_for
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat
 from pytest_prereg.evidence.importers.rows import import_rows
 from pytest_prereg.evidence.importers.selecting import failure_of, is_same_unit, select_benchmark, values_of
+from pytest_prereg.evidence.importers.sketches import copies_in, sketch_of
 from pytest_prereg.evidence.lines import digest
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.model import ONLY_ARM
@@ -51,6 +53,12 @@ class TakenFile(msgspec.Struct, kw_only=True, frozen=True):
         """A digest of all numbers of that benchmark, however the file is written."""
         return self.origin.get("readings")
 
+    @property
+    def sketch(self) -> list[str]:
+        """By which those numbers are known although some were changed; empty of plain rows."""
+        sketch: list[str] = self.origin.get("sketch", [])
+        return sketch
+
 
 def take_file(
     path: Path,
@@ -73,25 +81,22 @@ def take_file(
         EvidenceError: PR110 to PR117 and PR125 to PR127, all that is wrong with the file at once.
     """
     complaints = Complaints(shown(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        complaints.fail("PR110", f"the file can't be read: {error.strerror}")
+    data = contents_of(path, complaints)
     importer = importer_for(path, data, form, complaints)
     if isinstance(importer, str):
         if select is not None:
             complaints.fail("PR126", f"rows are of no benchmark, and {quoted(select)} is selected")
-        return _of_rows(path, experiment, arm, importer)
+        return _of_rows(path, data, experiment, arm, importer)
     found = importer.read(data, complaints)
     complaints.raise_if_any()
     benchmark = select_benchmark(found, select, complaints)
-    repeats = _repeats(benchmark, experiment, arm, complaints)
+    repeats = _repeats(benchmark, importer.repeat, experiment, arm, complaints)
     origin = _origin(importer, benchmark, experiment)
     return TakenFile(path=path, data=data, digest=digest(data), repeats=repeats, origin=origin)
 
 
-def _of_rows(path: Path, experiment: Experiment, arm: str | None, form: Form) -> TakenFile:
-    rows = import_rows(path, experiment, arm, form=form)
+def _of_rows(path: Path, data: bytes, experiment: Experiment, arm: str | None, form: Form) -> TakenFile:
+    rows = import_rows(path, experiment, arm, form=form, data=data)
     origin: dict[str, Any] = {"format": rows.format, "rows": rows.rows}
     if rows.units_assumed:
         origin["units-assumed"] = list(rows.units_assumed)
@@ -99,12 +104,15 @@ def _of_rows(path: Path, experiment: Experiment, arm: str | None, form: Form) ->
 
 
 def _repeats(
-    benchmark: FoundBenchmark, experiment: Experiment, arm: str | None, complaints: Complaints
+    benchmark: FoundBenchmark, repeat: str, experiment: Experiment, arm: str | None, complaints: Complaints
 ) -> list[ImportedRepeat]:
-    _check_independent(benchmark, experiment, complaints)
+    _check_independent(benchmark, repeat, experiment, complaints)
     of_arm = _arm(experiment, arm, complaints)
     fields = _fields(experiment)
     values = _values(benchmark, fields, complaints)
+    for copy, original in copies_in(benchmark.repeats):
+        message = f"{copy.label} has the very numbers of {original.label}: it is a copy, and no repeat"
+        complaints.add("PR117", message, line=copy.line)
     complaints.raise_if_any()
     pairs = enumerate(zip(benchmark.repeats, values, strict=True), 1)
     return [_repeat(index, one, of_arm, taken, failure_of(one, fields)) for index, (one, taken) in pairs]
@@ -124,10 +132,14 @@ def _origin(importer: Importer, benchmark: FoundBenchmark, experiment: Experimen
     }
     if readings := _readings_digest(benchmark.repeats):
         origin["readings"] = readings
+    if sketch := sketch_of(benchmark.repeats):
+        origin["sketch"] = sketch
     return origin | _taken_for_granted(benchmark, experiment)
 
 
-def _check_independent(benchmark: FoundBenchmark, experiment: Experiment, complaints: Complaints) -> None:
+def _check_independent(
+    benchmark: FoundBenchmark, repeat: str, experiment: Experiment, complaints: Complaints
+) -> None:
     unit = experiment.table.unit
     if benchmark.refusal is None or unit in benchmark.declared_by:
         return
@@ -138,7 +150,7 @@ def _check_independent(benchmark: FoundBenchmark, experiment: Experiment, compla
     complaints.add(
         "PR125",
         f"{quoted(benchmark.name)}: {benchmark.refusal}, and not independent",
-        advice="Run it once for each repeat, in a process of its own, and import all files together;\n"
+        advice=f"A repeat is {repeat}: run it once for each, and import all files together;\n"
         f"or declare before they are seen that they count as independent: {declared} in "
         f"[experiments.{experiment.id}].",
     )

@@ -26,7 +26,7 @@ _KINDS = {
 _SERVES = (b'"model_id"', b'"tokenizer_id"', b'"total_token_throughput"')
 _OF_SGLANG = b"_e2e_latency_ms"
 _SETTINGS = ("request_rate", "max_concurrency", "num_prompts")
-_TOLD = (*_SETTINGS, "burstiness", "best_of", "run_number")
+_TOLD = (*_SETTINGS, "duration", "burstiness", "best_of", "run_number")
 _PYTORCH = frozenset({"benchmark", "metric"})
 
 
