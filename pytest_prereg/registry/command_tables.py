@@ -82,21 +82,20 @@ def _braced(name: str) -> str:
 
 
 def _check_labels(keys: Path, table: ExperimentTable, command: list[str], complaints: Complaints) -> None:
-    """Whether arms that differ by a parameter run anything different.
+    """Whether each parameter has a place, and arms that differ by one run anything different.
 
-    Where they set variables or a version it may be no more than a label, as of a trend.
+    Where arms set variables or a version, what they differ by may be no more than a label, as of a trend.
     """
-    arms = table.arms or {}
-    if any(key in arm for arm in arms.values() for key in ("env", "ref")):
-        return
-    service = table.service
+    arms, service = table.arms or {}, table.service
     texts = [*command, *([table.read.file] if table.read else []), *(service.command if service else ())]
     named = {name for text in (*texts, (service and service.ready) or "") for name in placeholders(text)}
-    reserved = {"resources", "timeout", "repeats", *named}
-    places = [((*keys, "sweep"), table.sweep or {})]
-    places += [((*keys, "arms", name), arm) for name, arm in arms.items()]
-    for here, params in places:
-        for name in params.keys() - reserved:
+    places: list[tuple[Path, Iterable[str]]] = [((*keys, "params"), (table.params or {}).keys() - named)]
+    if not any(key in arm for arm in arms.values() for key in ("env", "ref")):
+        reserved = {"resources", "timeout", "repeats", *named}
+        places.append(((*keys, "sweep"), (table.sweep or {}).keys() - reserved))
+        places += [((*keys, "arms", name), arm.keys() - reserved) for name, arm in arms.items()]
+    for here, unnamed in places:
+        for name in sorted(unnamed):
             message = f'{label(keys)}: "command" names no {_braced(name)}, so {quoted(name)} changes nothing'
             complaints.add((*here, name), CODE, message, "Write it where its value belongs, or leave it out.")
 

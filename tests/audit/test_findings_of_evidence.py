@@ -697,7 +697,7 @@ class TestDataBeforeTheRegistration:
 class TestDataOfACopy:
     """PR216: the experiment was run under another name."""
 
-    RUN = RUNS.replace("metrics", 'command = ["true"]\nparams = { size = 1 }\n' + READ + "metrics")
+    RUN = RUNS.replace("metrics", 'command = ["true", "{size}"]\nparams = { size = 1 }\n' + READ + "metrics")
     COPY = RUN.partition("[experiments")[2]
 
     def copied(self, scene, change=("", ""), values=SLOW) -> Scene:

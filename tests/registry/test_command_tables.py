@@ -14,14 +14,25 @@ TEXT = """\
 id = "s"
 [experiments.e]
 repeats = 3
-params = {{ size = 8, names = ["a", "b"], table = {{ x = 1 }} }}
+params = {{ {params} }}
 {lines}
 """
 READ = 'read = { file = "r.json", format = "json" }\nmetrics = { t = "s" }'
 
 
+PARAMS = {"size": "8", "names": '["a", "b"]', "table": "{ x = 1 }"}
+
+
+def text(lines: str) -> str:
+    """A study with those of the parameters that these lines name."""
+    named = (
+        f"{name} = {value}" for name, value in PARAMS.items() if f"{{{name}}}" in lines.replace("{{", "")
+    )
+    return TEXT.format(lines=lines, params=", ".join(named))
+
+
 def refused(lines: str) -> list[str]:
-    return refusals(TEXT.format(lines=lines))
+    return refusals(text(lines))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +70,7 @@ def test_a_command_that_can_be_run_is_taken(lines: str) -> None:
         ('command = ["run"]\nenv = { TO = "{port}" }', '"TO" has "{port}" in "{port}", and nothing'),
         ('command = ["", "x"]', '"command" names no program to run'),
         ('command = ["{none}"]\narms = { a = { none = "" } }', "names no program"),
-        ('command = ["run", "{sise}"]', 'has unknown "{sise}"; did you mean "size"?'),
+        ('command = ["run", "{sise}", "{size}"]', 'has unknown "{sise}"; did you mean "size"?'),
         ('command = ["run", "--x={names}"]', '"{names}", a list, within "--x={names}"; it must stand alone'),
         ('command = ["run", "{table}"]', '"{table}", which is a table'),
         ('command = ["run", "{n}"]\narms = { a = { n = 1 }, b = {} }', 'arm "b": "command" has unknown "{n}"'),
@@ -118,7 +129,7 @@ def test_all_that_is_wrong_with_a_command_is_told_at_once() -> None:
 
 
 def test_every_command_has_the_built_in_metrics_and_what_reads_them() -> None:
-    experiment = load(TEXT.format(lines='command = ["run"]')).experiments["e"]
+    experiment = load(text('command = ["run"]')).experiments["e"]
     assert experiment.metrics == dict(BUILT_IN)
     assert experiment.metrics["wall"].instrument == "wall-clock"
     assert experiment.metrics["exit_code"].exact
@@ -137,13 +148,20 @@ def test_every_command_has_the_built_in_metrics_and_what_reads_them() -> None:
 def test_all_that_says_what_is_run_counts_in_the_digest_of_the_source(change: tuple[str, str]) -> None:
     lines = f'command = ["run"]\nbuild = ["make"]\nservice = {{ command = ["serve", "{{port}}"] }}\n{READ}\n'
     lines += 'arms = { a = { ref = "HEAD" } }'
-    study, other = load(TEXT.format(lines=lines)), load(TEXT.format(lines=lines.replace(*change)))
+    study, other = load(text(lines)), load(text(lines.replace(*change)))
     assert source_digest(study, study.experiments["e"]) != source_digest(other, other.experiments["e"])
 
 
 def test_how_long_a_server_may_take_counts_in_no_digest() -> None:
     lines = 'command = ["run"]\nservice = { command = ["serve", "{port}"] }'
     patient = lines.replace("] }", '], timeout = "9 min" }')
-    first, second = (load(TEXT.format(lines=each)).experiments["e"].table for each in (lines, patient))
+    first, second = (load(text(each)).experiments["e"].table for each in (lines, patient))
     assert commanded(first) == commanded(second)
     assert msgspec.json.encode(commanded(first))
+
+
+@pytest.mark.parametrize("beside", ["", 'arms = { a = { env = { N = "1" } }, b = {} }'])
+def test_a_parameter_that_nothing_names_is_refused_wherever_it_is_written(beside: str) -> None:
+    lines = f'command = ["run"]\n{beside}'
+    (told,) = refusals(TEXT.format(params="size = 8", lines=lines))
+    assert told.startswith('5: PR136: experiment "e": "command" names no "{size}", so "size" changes nothing')

@@ -14,10 +14,10 @@ ONLY_ARM = """\
 [study]
 id = "s"
 [experiments.e]
-command = ["run"]
+command = ["run", "{{size}}", "{{names}}"]
 metrics = {{ t = "s" }}
 repeats = 3
-params = {{ size = 8, names = ["a", "b"], table = {{ x = 1 }} }}
+params = {{ size = 8, names = ["a", "b"]{more} }}
 {line}
 read = {{ file = "r.json", format = "json" }}
 [experiments.e.arms]
@@ -27,7 +27,8 @@ large = {{ extra = 2, only = 3 }}
 
 
 def refused(line: str) -> list[str]:
-    return refusals(ONLY_ARM.format(line=line))
+    more = ", table = { x = 1 }" if "{table}" in line else ""
+    return refusals(ONLY_ARM.format(line=line, more=more))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,8 @@ def test_one_that_cannot_is_refused_at_its_line(service: str, told: str) -> None
 
 
 def test_a_parameter_called_port_is_refused_where_the_port_is_meant() -> None:
-    text = ONLY_ARM.format(line='service = { command = ["serve", "{port}"] }').replace("size = 8", "port = 8")
-    (message,) = refusals(text)
+    line = 'service = { command = ["serve", "{port}"] }'
+    (message,) = refusals(ONLY_ARM.format(line=line, more=", port = 8"))
     assert "which is the free port and a parameter; rename the parameter" in message
 
 
