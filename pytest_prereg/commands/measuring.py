@@ -97,7 +97,7 @@ class _Told:
         self.unreduced |= dict.fromkeys(unreduced(self.study, self.experiment, started.arm, finished))
         if finished.cause:
             self.failed = True
-            lines = diagnostic_lines(finished)
+            lines = diagnostic_lines(self.experiment, finished)
             for line in lines if lines != self.diagnostics else ():
                 click.echo(line, err=True)
             self.diagnostics = lines

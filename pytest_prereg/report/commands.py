@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _INDENT = 12
 _WORDS = 3
 """Fewer are no reason that anybody could check."""
+_DEADLINE, _EXIT = "deadline", "exit"
+"""Causes of a failure, as the evidence has them."""
 _MINUTES, _HOURS = 120, 7200
 """Seconds from which a duration is told in minutes, and in hours."""
 
@@ -156,9 +158,24 @@ def repeat_lines(
     ]
     if experiment.kind == "command":
         values = list(_of_command(experiment, finished))
-    failure = [f"FAILED: {finished.cause}"] if finished.cause else []
+    failure = [f"FAILED: {_failure(experiment, started, finished)}"] if finished.cause else []
     label = max((width_of(arm) + 3 for arm in arms if arm), default=0)
     return _beside(padded(started.arm, label), [*values, *failure], width)
+
+
+def _failure(experiment: Experiment, started: Started, finished: Finished) -> str:
+    """Return the cause, with the limit that was reached; of a command how it ended, which nothing repeats."""
+    limit = experiment.arms[started.arm].timeout
+    if finished.cause == _DEADLINE and limit is not None:
+        return f"{finished.cause}, after {duration_text(limit)}, its timeout"
+    if _is_status(experiment, finished) and (sentence := words(finished)):
+        return sentence
+    return str(finished.cause)
+
+
+def _is_status(experiment: Experiment, finished: Finished) -> bool:
+    """Whether a command failed by its status alone, or could not be started."""
+    return experiment.kind == "command" and finished.cause == _EXIT
 
 
 def _of_command(experiment: Experiment, finished: Finished) -> Iterator[str]:
@@ -175,7 +192,7 @@ def _of_command(experiment: Experiment, finished: Finished) -> Iterator[str]:
         yield f"{MAX_RSS} {_megabytes(values[MAX_RSS])}"
     elif AT_MOST in finished.diagnostics:
         yield f"{MAX_RSS} ≤ {_megabytes(finished.diagnostics[AT_MOST])}"
-    if EXIT_CODE in values:
+    if EXIT_CODE in values and not _is_status(experiment, finished):
         yield f"exit {value_text(values[EXIT_CODE], experiment.metrics[EXIT_CODE])}"
 
 
@@ -215,9 +232,14 @@ def fallback_lines(experiment: Experiment, finished: Finished) -> list[str]:
     return lines
 
 
-def diagnostic_lines(finished: Finished) -> list[str]:
-    """Return, indented, the sentence that a failed repeat ended with, then what it printed or raised."""
+def diagnostic_lines(experiment: Experiment, finished: Finished) -> list[str]:
+    """Return, indented, the sentence that a failed repeat ended with, then what it printed or raised.
+
+    How a command ended is told beside its values.
+    """
     lines = (finished.error or "").strip().splitlines()
+    if _is_status(experiment, finished):
+        return [f"    {line}" for line in lines[1:]]
     sentence = words(finished) if lines else None
     first = [sentence] if sentence is not None and lines[0] != sentence else []
     return [f"    {line}" for line in (*first, *lines)]

@@ -123,3 +123,23 @@ def test_a_trial_says_of_which_quantity_a_repeat_has_many_values(tmp_path, quant
     line = f'"{quantity}" is 2 samples in a repeat; write mean({quantity}), or another number of them'
     assert (f'prediction "quick" could never be judged: {line}' in done.output) == told
     assert done.exit_code == told
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ('["sh", "-c", "echo why >&2; exit 3"]', "FAILED: exited with status 3\n    why\n"),
+        ('["no-such-program"]', 'FAILED: "no-such-program" could not be started: no such program on PATH\n'),
+        ('["sleep", "9"]\ntimeout = "0.5 s"', "FAILED: deadline, after 0.5 s, its timeout\n"),
+    ],
+)
+def test_a_trial_that_fails_says_once_why(tmp_path, command, told):
+    project = new_repository(tmp_path / "project")
+    text = f'[study]\nid = "s"\n[experiments.run]\nrepeats = 3\ncommand = {command}\n'
+    project.write("predictions.toml", text)
+
+    done = project.prereg("try", "run")
+
+    lines = done.output.splitlines(keepends=True)
+    assert told in "".join(line[line.find("FAILED") :] if "FAILED" in line else line for line in lines)
+    assert done.output.count("exit") == told.count("exit")
