@@ -58,10 +58,27 @@ def new(name: str, *, file: Path | None, result: str | None, **typed_in: Any) ->
     from pytest_prereg.commands.adding import add_to_study  # noqa: PLC0415
     from pytest_prereg.registry.one_line import Asked  # noqa: PLC0415
 
+    _require(predicts=typed_in["predicts"], falsifier=typed_in["falsifier"])
     # --study, which is no part of what is asked for
     added = add_to_study(Asked(id=name, file=result, **typed_in), _target(file))
     for line in (*_written(name, added), *_notes(name, added), *_next(name, added)):
         say(line)
+
+
+_REGIONS = {
+    "predicts": "--predicts, the value that is expected, as in --predicts '<= 0.5'",
+    "falsifier": "--falsifier, what would prove it wrong, as in --falsifier '>= 0.8' or 'otherwise'",
+}
+
+
+def _require(**regions: str | None) -> None:
+    """Ask for what makes a prediction of a benchmark, all of it at once.
+
+    Raises:
+        click.UsageError: Something of it is missing.
+    """
+    if missing := [_REGIONS[name] for name, region in regions.items() if region is None]:
+        raise click.UsageError(f"It lacks {'; and '.join(missing)}.")
 
 
 def _target(file: Path | None) -> Path:

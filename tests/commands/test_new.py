@@ -161,7 +161,6 @@ def test_a_study_elsewhere_is_named_in_the_next_commands(repository):
         (("x", *COMPARED, "--predicts", "<= 0.8", "--falsifier", ">= 0.5"), ["PR030", "they overlap"]),
         (("x", *COMPARED, "--predicts", "fast", "--falsifier", "otherwise"), ['PR032: prediction "x"']),
         (("x", *COMPARED, "--predicts", "[2, 1]", "--falsifier", ">= 3"), ["PR032", "is empty"]),
-        (("x", *COMPARED, "--predicts", "<= 1"), ['PR031: prediction "x" has no "falsifier"']),
         (("x", *COMPARED, *REGIONS, "-n", 2), ["PR034", "a ratio needs 3"]),
         (("x", *COMPARED, *REGIONS, "--metric", "wal"), ['PR007: --metric: unknown metric "wal"', '"wall"?']),
         (("x", *COMPARED, *REGIONS, "--timeout", "soon"), ['PR005: experiment "x"', '"soon" is no duration']),
@@ -296,3 +295,10 @@ def test_a_disk_that_fills_up_leaves_the_file_as_it_was(repository, before):
 
     assert done.returncode == 1, done.stderr
     assert (path.read_text() if path.exists() else None) == before
+
+
+@pytest.mark.parametrize("given", [(), REGIONS[:2], REGIONS[2:]])
+def test_what_makes_no_prediction_is_told_by_the_options_that_it_lacks(folder, given):
+    said = new("x", "--command", "true", *given, code=2).stderr
+    assert {"--predicts", "--falsifier"} - {*given} == {*re.findall(r"--\w+(?=,)", said)}
+    assert files(folder) == []
