@@ -146,7 +146,7 @@ def test_a_unit_that_differs_a_reading_that_is_missing_and_an_arm_are_told_toget
     assert 'PR114: run 1 (and 2 more): "times" is in "s", but "t" is declared in "ms"' in unit
     assert 'declare it with unit = "s"' in unit
     assert '"user" is kept as a mean over all runs only' in mean
-    assert 'PR115: run 1 (and 2 more): no reading "time" for metric "v"; did you mean "times"?' in missing
+    assert 'PR115: run 1 (and 2 more): no reading "time" for metric "v" (did you mean "times"?)' in missing
     assert "There is: times" in missing
 
 

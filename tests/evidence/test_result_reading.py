@@ -62,7 +62,7 @@ class TestJson:
         (refusal,) = refusals({"results": {"mean": 1, "best": 2}}, "json", {"t": ("results.meen", "s")})
 
         assert refusal.startswith(
-            ': PR115: no reading "results.meen" for metric "t"; did you mean "results.mean"?'
+            ': PR115: no reading "results.meen" for metric "t" (did you mean "results.mean"?)'
         )
         assert "There is: results.best, results.mean" in refusal
 

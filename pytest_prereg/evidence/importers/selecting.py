@@ -41,7 +41,7 @@ def select_benchmark(
         return found[named[0]]
     what = f"{len(named)} benchmarks are called" if named else "the file holds no benchmark"
     match = None if named else nearest(select, (name for one in found for name in (one.name, *one.aliases)))
-    hint = f"; did you mean {quoted(match)}?" if match else ""
+    hint = f" (did you mean {quoted(match)}?)" if match else ""
     advice = _choice(found, named or range(len(found)))
     return complaints.fail("PR126", f"{what} {quoted(select)}{hint}", advice=advice)
 
@@ -120,7 +120,7 @@ def _problem(
 def missing(metric: str, reading: str, there: Mapping[str, object]) -> tuple[str, str, str | None]:
     """Return code, message and advice where a reading is not there: the nearest, and what there is."""
     match = nearest(reading, there)
-    hint = f"; did you mean {quoted(match)}?" if match else ""
+    hint = f" (did you mean {quoted(match)}?)" if match else ""
     names = sorted(there)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     shown = ", ".join(names[:_MOST_NAMES]) + more
