@@ -210,7 +210,8 @@ def import_(
     )
     say(f"kept in {shown(path)}")
     found, series, was_decided = series_of(study, fed, path)
-    for line in imported_lines(fed, found, series, was_decided=was_decided):
+    options = {"--arm": arm, "--format": format_, "--select": select}
+    for line in imported_lines(fed, found, series, was_decided=was_decided, options=options):
         say(line)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.regions import Region
 
 _INDENT = 12
+_NO_OPTIONS: Mapping[str, str | None] = {}
 _WORDS = 3
 """Fewer are no reason that anybody could check."""
 _DEADLINE, _EXIT = "deadline", "exit"
@@ -252,7 +253,12 @@ def whole_text(planned: Mapping[str, int], seconds: float) -> str:
 
 
 def imported_lines(
-    experiment: Experiment, file: SessionFile, series: Series, *, was_decided: bool = False
+    experiment: Experiment,
+    file: SessionFile,
+    series: Series,
+    *,
+    was_decided: bool = False,
+    options: Mapping[str, str | None] = _NO_OPTIONS,
 ) -> list[str]:
     """Return what an import brought, what its series still wants, and the next command.
 
@@ -261,6 +267,7 @@ def imported_lines(
         file: The session file that it became.
         series: The one that this belongs to; one that a stopping rule ended wants nothing.
         was_decided: Whether the series was complete without the file.
+        options: What it was given with, by option: a file of the same kind wants the same.
     """
     brought = Counter(attempt.arm for attempt in file.attempts)
     wanting = {} if series.complete else dict(_wanting(experiment, series))
@@ -273,7 +280,18 @@ def imported_lines(
     if not wanting:
         return [*lines, "next:  pytest --prereg-verify --prereg-record"]
     lines.append(f"series {series.number} still wants {_arms(wanting)}")
-    return [*lines, f"next:  pytest-prereg import FILE --experiment {experiment.id}"]
+    return [*lines, f"next:  {_import_command(experiment, next(iter(wanting)), options)}"]
+
+
+def _import_command(experiment: Experiment, arm: str, options: Mapping[str, str | None]) -> str:
+    """Return how to take in a file for an arm; what is selected in that is another thing in another arm."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if "--select" in given and given.get("--arm", arm) != arm:
+        given["--select"] = "NAME"
+    if "--arm" in given:
+        given["--arm"] = arm
+    typed_in = [f"{name} {shlex.quote(value)}" for name, value in given.items()]
+    return " ".join(["pytest-prereg import FILE --experiment", experiment.id, *typed_in])
 
 
 def anchored_lines(anchored: Anchored) -> list[str]:

@@ -147,7 +147,7 @@ def test_durations_are_told_in_two_digits(seconds, text):
 class TestImportedLines:
     """An import says what is still missing, and what to type next."""
 
-    def lines(self, study, arms, planned=7):
+    def lines(self, study, arms, planned=7, **options):
         from types import SimpleNamespace as Some
 
         file = Some(header=None, attempts=[Some(arm=arm, outcome=Outcome.OK) for arm in arms])
@@ -158,7 +158,7 @@ class TestImportedLines:
             planned={"old": planned, "new": planned},
             repeats=[Some(arm=arm) for arm in arms],
         )
-        return imported_lines(study.experiments["runs"], file, series)
+        return imported_lines(study.experiments["runs"], file, series, **options)
 
     def test_a_complete_series_is_judged_next(self, study):
         assert self.lines(study, ["new", "old"] * 7) == [
@@ -170,3 +170,18 @@ class TestImportedLines:
         lines = self.lines(study, ["new"] * 7)
         assert lines[1] == "series 2 still wants 7 repeats (old 7)"
         assert lines[2] == "next:  pytest-prereg import FILE --experiment runs"
+
+    @pytest.mark.parametrize(
+        ("given", "wanted"),
+        [
+            ({"--arm": "new", "--format": None, "--select": None}, " --arm old"),
+            ({"--arm": "new", "--select": "a b"}, " --arm old --select NAME"),
+            (
+                {"--arm": "old", "--format": "pyperf", "--select": "a b"},
+                " --arm old --format pyperf --select 'a b'",
+            ),
+        ],
+    )
+    def test_the_next_file_is_given_with_what_it_would_be_refused_without(self, study, given, wanted):
+        line = self.lines(study, ["new"] * 7, options=given)[-1]
+        assert line == f"next:  pytest-prereg import FILE --experiment runs{wanted}"
