@@ -129,20 +129,20 @@ def notices(files: Sequence[TakenFile], evidence: Iterable[SessionFile]) -> list
         told.append([f"{what} {other}" for other in others[:1]])
     for position, file in enumerate(files):
         for other in files[max(position - 1, 0) : position]:
-            told[position] += [f"{what} {shown(other.path)}" for what in _following(file, other)]
+            told[position] += _following(file, other)
     return told
 
 
 def _following(file: TakenFile, before: TakenFile) -> Iterator[str]:
-    """Yield what is odd about when a file was written, in words that go before the name of the other."""
+    """Yield what is odd about when a file was written, beside the one that was given before it."""
     here, there = _when(file), _when(before)
     if here is None or type(here) is not type(there):
         return
     if here < there:
-        yield "it is older than the one that was given before it (repeats count in the order of the files):"
+        yield f"it is older than {shown(before.path)}; repeats count in the order in which files are given"
     seconds = _between(file, before)
     if seconds is not None and 0 <= seconds < _STARTING:
-        yield f"it began {seconds:g} s after the end of another, in which no server starts anew:"
+        yield f"it began {seconds:g} s after {shown(before.path)} had ended: no server starts anew in that"
 
 
 def _when(file: TakenFile) -> Any:

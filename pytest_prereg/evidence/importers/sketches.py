@@ -21,6 +21,8 @@ _SIZE = 16
 _DIGITS = 6
 _FINE = 5
 """So many digits that are not all a reading must have to tell anything."""
+_ENOUGH = 32
+"""Of the numbers of a vector, to compare it by."""
 _TELLING = 3
 _MOSTLY = 0.75
 """So many fine readings, and this share of them, must be the same in two files of the same numbers."""
@@ -54,7 +56,7 @@ def copies_in(repeats: Iterable[FoundRepeat]) -> Iterator[tuple[FoundRepeat, Fou
         every = (
             number
             for _, value in sorted(repeat.readings.items())
-            for number in (value if isinstance(value, list) else [value])
+            for number in (value[:_ENOUGH] if isinstance(value, list) else [value])
         )
         key = tuple(number for number in every if is_fine(number))
         if len(set(key)) < _TELLING:
