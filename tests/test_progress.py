@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_prereg.measure import progress
 from pytest_prereg.measure.progress import Progress
 from pytest_prereg.progress import progress_text
 
@@ -41,3 +42,19 @@ NOW = Progress(
 )
 def test_it_names_experiment_block_arm_repeat_time_and_cost(changes, text):
     assert progress_text(replace(NOW, **changes)) == text
+
+
+@pytest.mark.parametrize(("again", "said"), [(60.0, 1), (0.0, 4)])
+def test_a_wait_is_told_of_again_when_it_has_lasted(monkeypatch, again, said):
+    monkeypatch.setattr(progress, "NOTICED_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "AGAIN_SECONDS", again)
+    told = []
+    notice = progress.WaitNotice(told.append)
+    for _ in range(5):
+        notice.repeat(replace(NOW, waiting=True))
+    assert len(told) == said
+
+
+def test_two_that_are_waited_for_are_both_named():
+    text = progress.waiting_text([3, 4], since=0.0)
+    assert text.endswith(" for the machine: other sessions (processes 3, 4) measure on it")

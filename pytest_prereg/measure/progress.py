@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NOTICED_SECONDS = 2.0
 """A wait that is no longer needs no words."""
+AGAIN_SECONDS = 60.0
+"""One that goes on is told of again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,27 +44,41 @@ class Progress:
 
 
 class WaitNotice:
-    """Says, once, that a session waits for another one, and for which: a silent wait looks like a fault."""
+    """Says that a session waits for which other one, and since when: a silent wait looks like a fault."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._since: float | None = None
-        self._is_said = False
+        self._said: float | None = None
 
     def repeat(self, now: Progress) -> None:
         """Take in how far the session is, as it is told before each repeat and while one has to wait."""
+        moment = time.monotonic()
         if not now.waiting:
             self._since = None
         elif self._since is None:
-            self._since = time.monotonic()
-        elif not self._is_said and time.monotonic() - self._since >= NOTICED_SECONDS:
-            self._is_said = True
-            self._say(waiting_text(measuring()))
+            self._since = moment
+        elif moment - self._since >= NOTICED_SECONDS and self._is_due(moment):
+            self._said = moment
+            self._say(waiting_text(measuring(), time.time() - (moment - self._since)))
+
+    def _is_due(self, moment: float) -> bool:
+        return self._said is None or moment - self._said >= AGAIN_SECONDS
 
 
-def waiting_text(processes: list[int]) -> str:
-    """Return for whom a session waits: ``waiting for another session (process 27478) that measures``."""
+def waiting_text(processes: list[int], since: float) -> str:
+    """Return for whom a session waits, and since when.
+
+    ``waiting since 17:56:03 for the machine: another session (process 27478) measures on it``
+
+    Args:
+        processes: The ones that hold it, as far as they are known.
+        since: When the wait began, in seconds since the epoch; it is told as local time.
+    """
+    begun = time.strftime("%H:%M:%S", time.localtime(since))
     if len(processes) > 1:
-        return f"waiting for other sessions (processes {', '.join(map(str, processes))}) that measure"
-    which = f" (process {processes[0]})" if processes else ""
-    return f"waiting for another session{which} that measures"
+        whose = f"other sessions (processes {', '.join(map(str, processes))}) measure"
+    else:
+        which = f" (process {processes[0]})" if processes else ""
+        whose = f"another session{which} measures"
+    return f"waiting since {begun} for the machine: {whose} on it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,7 +129,8 @@ def test_whoever_waits_for_another_session_says_so_once_and_for_which(make, tmp_
     rest = [process.communicate(timeout=60)[0] for process in (run, trial)]
 
     assert [process.returncode for process in (run, trial)] == [0, 0], (told, rest)
-    assert told == [f"waiting for another session (process {holder.pid}) that measures"] * 2
+    what = rf"waiting since \d\d:\d\d:\d\d for the machine: another session \(process {holder.pid}\) measures on it"
+    assert all(re.fullmatch(what, line) for line in told), told
     assert not [output for output in rest if "another session" in output]
 
 
