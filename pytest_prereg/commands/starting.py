@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +127,8 @@ def _notes(name: str, added: Added) -> Iterator[str]:
 
 def _missing(command: CommandLine, folder: Path) -> str | None:
     """Return the program that a command names first, if it is not to be found from a study's folder."""
+    import subprocess  # noqa: PLC0415 - no other command has a use for it
+
     if command.sign is not None:
         word = _PLAIN_WORD.match(command.arguments[-1])
         asked = ["sh", "-c", 'command -v -- "$0"', word[0] if word else "sh"]

@@ -79,10 +79,10 @@ def test_the_duty_is_what_was_measured_not_what_was_asked_for(make):
 
     class Slow(ThreadDevice):
         def launch(self) -> None:
-            time.sleep(0.025)
+            time.sleep(0.05)
             super().launch()
 
-    wave = drive(make(Slow), duty=0.1, period=0.2, seconds=1.0)
+    wave = drive(make(Slow), duty=0.1, period=0.4, seconds=2.0)
     assert wave.launched == 5
     assert wave.duty > 0.12
     assert wave.interval[0] <= wave.duty <= wave.interval[1]
