@@ -42,3 +42,13 @@ class Audited(msgspec.Struct, kw_only=True, frozen=True):
     """Whether it was withdrawn and stays counted as refuted."""
     claim: str = ""
     """Its words, as far as its text is there."""
+    wants: str = ""
+    """The region that it predicts, as a verdict's line shows it: ``≥ 1.25``; empty where it can't be told."""
+    registered: str | None = None
+    """The commit that registered it as it is now."""
+    measured: str | None = None
+    """The commit by which the last of the evidence that decides it came in."""
+    is_at_base: bool | None = None
+    """Whether the lock that is compared with registers it just as it is now; ``None`` for an audit."""
+    flags: tuple[str, ...] = ()
+    """What else is to be known of its verdict, a word each: ``subject-changed``."""

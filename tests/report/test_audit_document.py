@@ -27,7 +27,10 @@ def test_the_shipped_schema_is_current():
 def test_a_document_has_these_keys_and_no_others():
     made = document(*EVERY)
     assert list(made) == ["version", "predictions", "findings", "unproven", "exit"]
-    assert list(made["predictions"][0]) == ["id", "status", "order", "standing", "base", "head"]
+    assert list(made["predictions"][0]) == [
+        *("id", "status", "order", "standing", "base", "head"),
+        *("wants", "registered", "measured", "is_at_base", "flags"),
+    ]
     assert list(made["predictions"][0]["head"]) == [
         "verdict",
         "reason",

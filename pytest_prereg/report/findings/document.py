@@ -52,6 +52,16 @@ class Prediction(msgspec.Struct, kw_only=True, frozen=True):
     """What was recorded before: at HEAD for an audit, at the base of a pull request for the gate."""
     head: Verdict | None
     """What is recorded now."""
+    wants: str
+    """The region that it predicts, for people: ``≥ 1.25``; empty where its text is not there."""
+    registered: str | None
+    """The commit that registered it as it is now."""
+    measured: str | None
+    """The commit by which the last of the evidence that decides it came in."""
+    is_at_base: bool | None
+    """Whether it was registered at the base of a pull request just as it is now; ``None`` for an audit."""
+    flags: tuple[str, ...]
+    """What else is to be known of its verdict, a word each."""
 
 
 class Found(msgspec.Struct, kw_only=True, frozen=True):
@@ -105,6 +115,11 @@ def _prediction(one: Audited) -> Prediction:
         standing=one.standing,
         base=_verdict(one.base),
         head=_verdict(one.head),
+        wants=one.wants,
+        registered=one.registered,
+        measured=one.measured,
+        is_at_base=one.is_at_base,
+        flags=one.flags,
     )
 
 

@@ -43,6 +43,14 @@ class Reported(msgspec.Struct, kw_only=True, frozen=True):
     is_loaded: bool = True
     """Whether the study and its lock could be read; else there are no predictions."""
     unproven: tuple[str, ...] = ()
+    base: str | None = None
+    """The whole hash of the merge base that a gate compares with; ``None`` for an audit, as all below."""
+    head: str | None = None
+    """The whole hash of the commit that a gate looks at."""
+    standing: tuple[Finding, ...] = ()
+    """What fails at the base already, and is not this pull request's."""
+    covered: str | None = None
+    """The file of code owners at the base that covers the lock; ``None`` where nobody has to approve it."""
     exit: int
     """0 fine, 1 errors or open reviews, 4 it could not be told."""
 
