@@ -8,26 +8,25 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.errors import MeasureError
 from pytest_prereg.evidence.git_environment import undirected
-from pytest_prereg.evidence.naming import shown
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.text import file_tail
 from pytest_prereg.measure.versions import environments, submodules, ways, witness
 from pytest_prereg.measure.versions.folders import Folder
 from pytest_prereg.measure.versions.git import GitError, git, is_there, line
-from pytest_prereg.measure.versions.resolving import SHORT, resolve
+from pytest_prereg.measure.versions.resolving import SHORT, problem_of_arm, resolve
 from pytest_prereg.measure.versions.running import run
 from pytest_prereg.measure.versions.work_tree import commit_of
 from pytest_prereg.registry.refusals import listed, quoted
-from pytest_prereg.registry.toml import positions_of
 from pytest_prereg.registry.versions import version_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
+    from pytest_prereg.errors import Problem
     from pytest_prereg.evidence.model import Series, Version
     from pytest_prereg.measure.versions.resolving import Resolved
     from pytest_prereg.registry.model import Experiment, Study
@@ -227,15 +226,9 @@ class Checkout:
         return found | {"PYTHONPATH": os.pathsep.join(paths)}
 
     def _problem(self, arm: str, message: str, advice: str | None = None) -> Problem:
-        version = self.versions[arm]
-        keys = ("experiments", self.experiment.id, "arms", arm, "ref")
-        where = f"experiment {quoted(self.experiment.id)}, arm {quoted(arm)} ({version.tree[:SHORT]})"
-        return Problem(
-            code="PR135",
-            path=shown(self.study.path),
-            line=positions_of(self.study.path).line(*keys),
-            message=f"{where}: {message}",
-            advice=advice,
+        tree = self.versions[arm].tree
+        return problem_of_arm(
+            self.study, self.experiment, arm, message, code="PR135", advice=advice, tree=tree
         )
 
 

@@ -196,19 +196,33 @@ class _Resolver:
             raise MeasureError(self._problem(arm, message, None)) from error
 
     def _problem(self, arm: str, message: str, advice: str | None) -> Problem:
-        keys = ("experiments", self.experiment.id, "arms", arm, "ref")
-        where = f"experiment {quoted(self.experiment.id)}, arm {quoted(arm)}"
-        return Problem(
-            code="PR134",
-            path=shown(self.study.path),
-            line=positions_of(self.study.path).line(*keys),
-            message=f"{where}: {message}",
-            advice=advice,
-        )
+        return problem_of_arm(self.study, self.experiment, arm, message, code="PR134", advice=advice)
 
     def _raise(self) -> None:
         if self._problems:
             raise MeasureError(self._problems)
+
+
+def problem_of_arm(
+    study: Study,
+    experiment: Experiment,
+    arm: str,
+    message: str,
+    *,
+    code: str,
+    advice: str | None = None,
+    tree: str | None = None,
+) -> Problem:
+    """A problem at the line of an arm's ``ref``, with the ``tree`` that it is, as soon as that is known."""
+    version = f" ({tree[:SHORT]})" if tree else ""
+    where = f"experiment {quoted(experiment.id)}, arm {quoted(arm)}{version}"
+    return Problem(
+        code=code,
+        path=shown(study.path),
+        line=positions_of(study.path).line("experiments", experiment.id, "arms", arm, "ref"),
+        message=f"{where}: {message}",
+        advice=advice,
+    )
 
 
 class _UnresolvedError(Exception):
