@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.registry.commands import BUILT_IN, OUT
 from pytest_prereg.registry.placeholders import PORT, filled, misplaced, placeholders
-from pytest_prereg.registry.refusals import listed, nearest, quoted
+from pytest_prereg.registry.refusals import listed, nearest, quoted, typed
 from pytest_prereg.registry.structure import label
 
 if TYPE_CHECKING:
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 CODE = "PR136"
 OWN = (OUT, PORT)
+_FILLING = (("params",), ("read",), ("read", "file"), ("service",), ("service", "command"))
+"""What else a command's names, or those of its parameters, may be of: told of, it says no more."""
 OF_A_SHELL = frozenset({"|", "||", "|&", "&", "&&", ">", ">>", ">|", "<", "<<", "2>", "2>>", "2>&1", "&>"})
 """Arguments that only a shell acts on. Not ``;``: it ends the command that ``find -exec`` runs."""
 _SHELL = 'Nothing here is read by a shell; where one is wanted: command = ["sh", "-c", "…"].'
+_UNNAMED = """\
+Write it where its value belongs, or leave it out. If it is registered like that, leave it out and say so:
+pytest-prereg amend --experiment {experiment} --reason '…'"""
 _READ = 'Say what it is read from: read = { file = "result.json", format = "json" }; or take a built-in one.'
 
 
@@ -35,14 +40,8 @@ def check_command(
     """Complain about a command that could not be run for some arm, or would not yield its metrics."""
     if table.command is None or complaints.told(*keys, "command"):
         return
-    for name, arm in arms.items():
-        where = f"{label(keys)}, arm {quoted(name)}" if name else label(keys)
-        wrong = next(_wrong(table.command, table, arm), None)
-        if wrong is not None:
-            what, advice = wrong
-            complaints.add((*keys, "command"), CODE, f'{where}: "command" {what}', advice)
-            break  # the other arms would say the same
-    _check_labels(keys, table, table.command, complaints)
+    if not any(complaints.told(*keys, *key) for key in _FILLING):
+        _check_filling(keys, table, table.command, arms, complaints)
     _check_unfilled(keys, table, complaints)
     if table.preload:
         message = f'{label(keys)} has "preload", and runs a command: nothing is imported for it'
@@ -50,6 +49,31 @@ def check_command(
     if table.read is not None and not complaints.told(*keys, "read"):
         _check_read(keys, table.read, arms, complaints)
     _check_metrics(keys, table, metrics, complaints)
+
+
+def _check_filling(
+    keys: Path, table: ExperimentTable, command: list[str], arms: Mapping[str, Arm], complaints: Complaints
+) -> None:
+    """Whether each name in a command has a value, and each value a name that takes its place."""
+    for name, arm in arms.items():
+        where = f"{label(keys)}, arm {quoted(name)}" if name else label(keys)
+        wrong = next(_wrong(command, table, arm), None)
+        if wrong is not None:
+            what, advice = wrong
+            complaints.add((*keys, "command"), CODE, f'{where}: "command" {what}', advice)
+            break  # the other arms would say the same
+    texts = list(_texts(table, command))
+    if all(name in (*arm.params, *OWN) for arm in arms.values() for name in _all_named(texts)):
+        _check_labels(keys, table, texts, complaints)  # else what has no place may be what was meant
+
+
+def _texts(table: ExperimentTable, command: list[str]) -> Iterator[str]:
+    """Yield all texts in which a parameter may be named."""
+    yield from command
+    if table.read is not None:
+        yield table.read.file
+    if (service := table.service) is not None:
+        yield from (*service.command, service.ready or "")
 
 
 def _wrong(command: list[str], table: ExperimentTable, arm: Arm) -> Iterator[tuple[str, str | None]]:
@@ -81,14 +105,16 @@ def _braced(name: str) -> str:
     return quoted(f"{{{name}}}")
 
 
-def _check_labels(keys: Path, table: ExperimentTable, command: list[str], complaints: Complaints) -> None:
+def _all_named(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in placeholders(text)}
+
+
+def _check_labels(keys: Path, table: ExperimentTable, texts: list[str], complaints: Complaints) -> None:
     """Whether each parameter has a place, and arms that differ by one run anything different.
 
     Where arms set variables or a version, what they differ by may be no more than a label, as of a trend.
     """
-    arms, service = table.arms or {}, table.service
-    texts = [*command, *([table.read.file] if table.read else []), *(service.command if service else ())]
-    named = {name for text in (*texts, (service and service.ready) or "") for name in placeholders(text)}
+    arms, named = table.arms or {}, _all_named(texts)
     places: list[tuple[Path, Iterable[str]]] = [((*keys, "params"), (table.params or {}).keys() - named)]
     if not any(key in arm for arm in arms.values() for key in ("env", "ref")):
         reserved = {"resources", "timeout", "repeats", *named}
@@ -96,8 +122,8 @@ def _check_labels(keys: Path, table: ExperimentTable, command: list[str], compla
         places += [((*keys, "arms", name), arm.keys() - reserved) for name, arm in arms.items()]
     for here, unnamed in places:
         for name in sorted(unnamed):
-            message = f'{label(keys)}: "command" names no {_braced(name)}, so {quoted(name)} changes nothing'
-            complaints.add((*here, name), CODE, message, "Write it where its value belongs, or leave it out.")
+            message = f'{label(here)}: "command" names no {_braced(name)}, so {quoted(name)} changes nothing'
+            complaints.add((*here, name), CODE, message, _UNNAMED.format(experiment=typed(str(keys[-1]))))
 
 
 def _check_unfilled(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
@@ -137,7 +163,7 @@ def _check_metrics(
             _check_built_in(keys, name, written, complaints)
     read = [name for name in metrics if name not in BUILT_IN]
     if table.read is None:
-        for name in read:
+        for name in read if not complaints.told(*keys, "read") else ():
             near = nearest(name, BUILT_IN)
             hint = f"; did you mean {quoted(near)}?" if near else f"; built in: {listed(BUILT_IN)}"
             message = f"{label(keys)}: metric {quoted(name)} is neither built in nor read from a file{hint}"

@@ -100,7 +100,7 @@ def _metrics(
         metrics[name] = _merged(metrics.get(name), written)
     for name, each in metrics.items():
         _check_metric(keys, name, each, file, complaints)
-    if not metrics and not complaints.told(*keys, "metrics"):
+    if not metrics and not any(complaints.told(*keys, key) for key in ("metrics", "command", "fixture")):
         message = (
             f'{label(keys)} has no "fixture" or "command"; if it is fed by import, declare its "metrics"'
         )
@@ -170,7 +170,8 @@ def _check_table(
 ) -> None:
     if table.fixture is not None and table.command is not None:
         complaints.add(keys, "PR005", f'{label(keys)} has both "fixture" and "command"; keep one')
-    if table.read is not None and table.command is None:
+    is_told = complaints.told(*keys, "command")
+    if table.read is not None and table.command is None and not is_told:
         complaints.add((*keys, "read"), "PR005", f'{label(keys)} has "read", which needs a "command"')
     unplanned = any(arm.repeats is None for arm in arms.values())
     if unplanned and not fed_by_import(table) and not complaints.told(*keys, "repeats"):

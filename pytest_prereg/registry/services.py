@@ -29,12 +29,13 @@ def check_service(
     service, here = table.service, (*keys, "service")
     if service is None or complaints.told(*here):
         return
-    if table.fixture is None and table.command is None:
+    is_run = table.fixture is not None or table.command is not None
+    if not is_run and not any(complaints.told(*keys, key) for key in ("fixture", "command")):
         message = f'{label(keys)}: "service" is for what runs; what is fed by import talks to no server'
         complaints.add(here, "PR005", message)
-    if not service.command:
+    if not service.command and not complaints.told(*here, "command"):
         complaints.add((*here, "command"), "PR005", f'{label(keys)}: "command" of "service" is empty')
-    for name, arm in arms.items():
+    for name, arm in arms.items() if not complaints.told(*keys, "params") else ():
         where = f"{label(keys)}, arm {quoted(name)}" if name else label(keys)
         if _complained(here, where, service, arm, complaints):
             break  # the other arms would say the same

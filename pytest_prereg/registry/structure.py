@@ -14,6 +14,7 @@ import msgspec
 
 from pytest_prereg.errors import Problem
 from pytest_prereg.registry.expectations import keys_of, pattern_of, plain, table_of, wanted
+from pytest_prereg.registry.meant import COMMANDS, as_it_would_be_written, command_meant
 from pytest_prereg.registry.refusals import RefusedError, nearest, quoted, suggestion
 from pytest_prereg.registry.tables import PredictionsFile, Table
 
@@ -32,6 +33,8 @@ PLACEHOLDERS: dict[str, Any] = {
     "command": [],
 }
 """Stand in for required keys that are missing or wrong, so that the rest of their table is still checked."""
+RUN = frozenset({"fixture", "command", "read", "params", "arms", "sweep", "service"})
+"""Keys of what is run, on which much else rests: misspelt, they are read as what they were meant to be."""
 
 
 class Complaints:
@@ -91,7 +94,9 @@ def _table(kind: type[Table], data: dict[str, Any], keys: Path, complaints: Comp
     known, sound = keys_of(kind), {}
     for key, value in data.items():
         if key not in known:
-            _unknown(key, list(known), keys, complaints)
+            meant = _unknown(key, list(known), keys, complaints)
+            if meant in RUN and meant not in data and _fits(known[meant].type, value):
+                sound[meant] = value
         elif (kept := _value(known[key].type, value, (*keys, key), complaints)) is not None:
             sound[key] = kept
     for key, field in known.items():
@@ -104,13 +109,23 @@ def _table(kind: type[Table], data: dict[str, Any], keys: Path, complaints: Comp
     return sound
 
 
-def _unknown(key: str, known: list[str], keys: Path, complaints: Complaints) -> None:
+def _unknown(key: str, known: list[str], keys: Path, complaints: Complaints) -> str | None:
+    """Complain about a key; return the one that it was meant to be, if there is such a one."""
     noun = "key" if keys else "table"
     complaints.add(
         (*keys, key), "PR003", f"{label(keys)} has unknown {noun} {quoted(key)}{suggestion(key, known)}"
     )
     if meant := nearest(key, known):
         complaints.mute((*keys, meant))
+    return meant
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _value(kind: Any, value: Any, keys: Path, complaints: Complaints) -> Any:
@@ -121,12 +136,11 @@ def _value(kind: Any, value: Any, keys: Path, complaints: Complaints) -> Any:
                 return _table(member, value, keys, complaints)
             if typing.get_origin(member) is dict:
                 return _entries(member, value, keys, complaints)
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
+    if not _fits(kind, value):
         code = "PR006" if pattern_of(kind) and isinstance(value, str) else "PR005"
-        complaints.add(keys, code, _wrong(kind, value, keys))
-        return None
+        written = as_it_would_be_written(str(keys[-1]), value)
+        complaints.add(keys, code, _wrong(kind, value, keys), written and f"Write {written}")
+        return command_meant(value) if keys[-1] in COMMANDS else None
     return value
 
 
@@ -155,6 +169,8 @@ def _bad_name(key: str, keys: Path, pattern: str) -> str:
 def _wrong(kind: Any, value: Any, keys: Path) -> str:
     owner = label(keys[:-1])
     shown = "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else quoted(value)
+    if keys[-1] in COMMANDS and (others := _no_text(value)):
+        shown = f"a list with {others[0]}, which is no text"
     hint = ""
     choices = [choice for member in plain(kind) for choice in _choices(member)]
     if choices and isinstance(value, str) and (meant := nearest(value, choices)):
@@ -162,6 +178,12 @@ def _wrong(kind: Any, value: Any, keys: Path) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         hint = f"; write {quoted(f'[{keys[-1]}.NAME]')}, with single brackets"
     return f"{owner}: {quoted(keys[-1])} is {shown}; it must be {wanted(kind)}{hint}"
+
+
+def _no_text(value: Any) -> list[Any]:
+    """Numbers in a list, as they are written."""
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
 
 
 def _choices(member: Any) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ def version_name(arm: Arm) -> str:
 def check_versions(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
     """Complain about versions that can't be, and about a ``build`` of none."""
     refs = _refs(table)
-    if refs and table.command is None:
+    if refs and table.command is None and not complaints.told(*keys, "command"):
         where = (*keys, "arms", next(iter(refs)), "ref")
         why = "a fixture is imported as the work tree has it" if table.fixture else "nothing is run here"
         message = f'{label(keys)}: "ref" needs a "command", to be run in that version; {why}'

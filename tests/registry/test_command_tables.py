@@ -164,4 +164,12 @@ def test_how_long_a_server_may_take_counts_in_no_digest() -> None:
 def test_a_parameter_that_nothing_names_is_refused_wherever_it_is_written(beside: str) -> None:
     lines = f'command = ["run"]\n{beside}'
     (told,) = refusals(TEXT.format(params="size = 8", lines=lines))
-    assert told.startswith('5: PR136: experiment "e": "command" names no "{size}", so "size" changes nothing')
+    assert told.startswith(
+        '5: PR136: experiment "e", "params": "command" names no "{size}", so "size" changes nothing'
+    )
+
+
+def test_a_parameter_that_nothing_names_is_told_what_to_do_where_it_was_registered() -> None:
+    (told,) = refusals(TEXT.format(params="size = 8", lines='command = ["run"]'))
+    assert "If it is registered like that, leave it out and say so" in told
+    assert "pytest-prereg amend --experiment e --reason" in told
