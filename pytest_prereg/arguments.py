@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from pytest_prereg.registry.load import find_studies
+from pytest_prereg.registry.plain_files import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -101,8 +102,9 @@ def select(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Non
     """
     named = list(parser.parse_known_args(typed(config)).file_or_dir)
     studies = selected_studies(config, named)
-    if folders := [str(study) for study in studies if study.is_dir()]:
-        raise pytest.UsageError(f"{folders[0]} is a folder, and not a study")
+    for study in studies:
+        if kind := kind_of(study):
+            raise pytest.UsageError(f"{study} is {kind}, and not a study")
     config.stash[STUDIES] = studies
     if not named:
         args.extend(str(study) for study in studies)

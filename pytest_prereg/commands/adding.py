@@ -15,7 +15,7 @@ from pytest_prereg.evidence.disk import write_synced
 from pytest_prereg.registration import review
 from pytest_prereg.registry.command_lines import SHELL, CommandLine, split_command
 from pytest_prereg.registry.commands import BUILT_IN
-from pytest_prereg.registry.load import load_study
+from pytest_prereg.registry.load import load_study, study_bytes
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.one_line import NEW, OLD, Asked, asked_wrongly, study_header, study_tables
 from pytest_prereg.registry.refusals import RefusedError, quoted
@@ -61,7 +61,7 @@ def add_to_study(asked: Asked, path: Path) -> Added:
     """
     if unwritable := list(_unwritable(asked)):
         raise StudyError(unwritable)
-    there = path.read_bytes() if path.exists() else b""
+    there = study_bytes(path) if path.exists() else b""
     has_study = bool(there.strip())
     known, problems = _load(path) if has_study else (None, [])
     commands, refused = _split(asked)

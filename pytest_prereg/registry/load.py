@@ -15,6 +15,7 @@ from pytest_prereg.registry.experiments import build_experiments
 from pytest_prereg.registry.guards import check_family, check_guards
 from pytest_prereg.registry.instruments import mistaken_for
 from pytest_prereg.registry.model import Study
+from pytest_prereg.registry.plain_files import read_plain
 from pytest_prereg.registry.predictions import build_predictions
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.relations import check_relations
@@ -79,14 +80,25 @@ def _load(path: Path, text: str) -> Study:
     )
 
 
-def _read(path: Path) -> str:
+def study_bytes(path: Path) -> bytes:
+    """What a prediction file holds.
+
+    Raises:
+        StudyError: PR001, if it can't be read, or is no file.
+    """
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_plain(path)
     except OSError as error:
         message = f"can't be read: {error.strerror}"
+        raise StudyError(Problem(code="PR001", path=shown(path), message=message)) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return study_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
-    raise StudyError(Problem(code="PR001", path=shown(path), message=message))
+        raise StudyError(Problem(code="PR001", path=shown(path), message=message)) from None
 
 
 def _declared(file: PredictionsFile, path: Path, complaints: Complaints) -> dict[str, Declared]:

@@ -21,6 +21,7 @@ import msgspec
 import tomli_w
 
 from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry.plain_files import read_plain
 from pytest_prereg.registry.refusals import listed, quoted, suggestion, typed
 from pytest_prereg.registry.toml import read, shown
 
@@ -216,7 +217,7 @@ def read_lock(path: Path) -> Lock | None:
         StudyError: As :func:`parse_lock`.
     """
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry.load import find_studies
 from pytest_prereg.registry.lock_file import read_lock
+from pytest_prereg.registry.plain_files import read_plain
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.toml import shown
 
@@ -42,7 +43,7 @@ def check_namesakes(study: Study, registered: Iterable[Path] = ()) -> list[Probl
 def id_of(path: Path) -> object:
     """Return the id that a prediction file states; ``None`` where it can't be read, or is none."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("study")
+        table = tomllib.loads(read_plain(path).decode()).get("study")
     except (OSError, ValueError, RecursionError):
         return None
     return table.get("id") if isinstance(table, dict) else None

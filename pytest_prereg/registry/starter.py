@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -134,7 +135,7 @@ def add_attributes(folder: Path, evidence: Iterable[str] = ()) -> bool:
         OSError: If the file can't be read or written.
     """
     path = folder / ATTRIBUTES_FILE
-    there = path.read_bytes() if path.exists() else b""
+    there = read_plain(path) if path.exists() else b""
     wanted = [*ATTRIBUTES.splitlines(), *(_line_for(each) for each in evidence)]
     known = {line.strip() for line in there.splitlines()}
     missing = [line for line in wanted if line.encode() not in known]

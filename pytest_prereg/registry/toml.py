@@ -11,6 +11,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import Problem, StudyError
+from pytest_prereg.registry.plain_files import read_plain
 from pytest_prereg.registry.positions import Path, Positions
 from pytest_prereg.registry.refusals import quoted
 
@@ -149,7 +150,6 @@ def shown(path: os.PathLike[str]) -> str:
 def positions_of(path: os.PathLike[str]) -> Positions:
     """The positions of a file that was loaded before; every line is 1 where it is no longer there."""
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # any kind of path
-            return Positions(file.read())
+        return Positions(read_plain(path).decode())
     except (OSError, ValueError):
         return Positions("")

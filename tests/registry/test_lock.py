@@ -313,7 +313,7 @@ class TestUnreadable:
 
     def test_a_folder_in_its_place(self, tmp_path: Path):
         (tmp_path / "predictions.lock").mkdir()
-        with pytest.raises(StudyError, match="PR011: unreadable lock: can't be read: Is a directory"):
+        with pytest.raises(StudyError, match="PR011: unreadable lock: can't be read: it is a folder"):
             read_lock(tmp_path / "predictions.lock")
 
 
