@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_prereg.commands import measuring, reading, registering, starting
+from pytest_prereg.commands import gating, measuring, reading, registering, starting
 from pytest_prereg.commands.group import main
 
-__all__ = ["main", "measuring", "reading", "registering", "starting"]
+__all__ = ["gating", "main", "measuring", "reading", "registering", "starting"]

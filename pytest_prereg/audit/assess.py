@@ -248,7 +248,7 @@ class StudyState:
     @cached_property
     def orders(self) -> dict[str, Order]:
         """Whether each prediction was registered before the evidence that decides it."""
-        evidence = {name: self._references(prediction) for name, prediction in self.study.predictions.items()}
+        evidence = {name: self.references(prediction) for name, prediction in self.study.predictions.items()}
         return grade_all(self.past, self.study, self.digests, evidence)
 
     @cached_property
@@ -451,7 +451,8 @@ class StudyState:
         linked = check_links([file for files in self.files.values() for file in files])
         return [*known, *(problem for problem in linked if problem.path not in paths)]
 
-    def _references(self, prediction: Prediction) -> list[EvidenceRef]:
+    def references(self, prediction: Prediction) -> list[EvidenceRef]:
+        """Return the files of the series that decide a prediction, as git is asked about them."""
         basis = self.bases[prediction.id] or {}
         files = [
             file

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 FINDERS = (of_order, of_history, of_weakening, of_evidence, of_anchors)
 
 _TEXTS = ("code", "id", "message", "path", "advice", "about", "acknowledged")
-_OF_THE_GATE = frozenset({"PR204"})
-"""Acknowledged in the lock as well, and found by the gate alone."""
+_OF_THE_GATE = frozenset({"PR204", "PR206"})
+"""Acknowledged in the lock as well, and reviews to the gate alone."""
 
 FINE, FAILED, UNTOLD = 0, 1, 4
 
@@ -54,10 +54,15 @@ class Audit(msgspec.Struct, kw_only=True, frozen=True):
     @property
     def exit(self) -> int:
         """0 fine, 1 errors or reviews that nobody has acknowledged, 4 it could not be told."""
-        failing = [one for one in self.findings if one.fails]
-        if not failing:
-            return FINE
-        return UNTOLD if all(one.untold for one in failing) else FAILED
+        return exit_of(self.findings)
+
+
+def exit_of(findings: Iterable[Finding]) -> int:
+    """Return the exit status that findings amount to: 0, 1, or 4 where all that fails could not be told."""
+    failing = [one for one in findings if one.fails]
+    if not failing:
+        return FINE
+    return UNTOLD if all(one.untold for one in failing) else FAILED
 
 
 def audit_study(state: StudyState) -> Audit:
@@ -130,8 +135,8 @@ def _audited(state: StudyState) -> Iterable[Audited]:
             status=_status(prediction, entry, orders.get(name)),
             order=orders.get(name),
             standing=standings.get(name),
-            base=_recorded(before.get(name)),
-            head=_recorded(entry),
+            base=recorded(before.get(name)),
+            head=recorded(entry),
             withdrawal=sound(withdrawal.reason) if withdrawal else None,
             is_counted=entry is not None and counts_as_refuted(entry, standings.get(name)),
             claim=sound(prediction.claim) if prediction else "",
@@ -159,7 +164,8 @@ def _standing(state: StudyState, prediction: Prediction) -> Standing:
     return standing(state.orders[prediction.id], prediction)
 
 
-def _recorded(entry: LockEntry | None) -> Recorded | None:
+def recorded(entry: LockEntry | None) -> Recorded | None:
+    """Return what an entry of a lock records; ``None`` where that is nothing."""
     if entry is None or entry.verdict is None:
         return None
     return Recorded(

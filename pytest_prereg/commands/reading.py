@@ -20,8 +20,9 @@ from pytest_prereg.commands.group import (
     study_option,
     tell,
     width,
+    write_report,
 )
-from pytest_prereg.errors import PreregError, Problem, UsageError
+from pytest_prereg.errors import PreregError
 from pytest_prereg.report.findings.rendering import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def audit(*, form: Format, every: bool, output: Path | None, roots: Path | None,
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        write_report(output, text)
         say(result(found))
     if found.exit:
         raise SystemExit(found.exit)
@@ -206,22 +207,6 @@ def _audit(path: Path, roots: Path | None) -> Reported:
         return reported_audit(audit_study(state), state)
     except PreregError as error:
         return reported_refusal(error, path)
-
-
-def _write(path: Path, text: bytes) -> None:
-    """Write a report to a file.
-
-    Raises:
-        UsageError: It can't be written (PR108).
-    """
-    from pytest_prereg.registry.toml import shown  # noqa: PLC0415
-
-    try:
-        path.write_bytes(text)
-    except OSError as error:
-        message = f"the report can't be written: {error.strerror}"
-        advice = "Name a file in a folder that is there: --output FILE"
-        raise UsageError(Problem(code="PR108", path=shown(path), message=message, advice=advice)) from error
 
 
 @main.command(short_help="Say why what an audit found may stand.")

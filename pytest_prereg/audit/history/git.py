@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.history.changed_files import read_commits
 from pytest_prereg.errors import HistoryError, Problem
@@ -44,6 +44,16 @@ _OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+) (\d+)")
 _NAME = re.compile(r"[0-9a-f]{40,64}")
 _SUBMODULE = b"160000 "
 """How git's trees begin the line of a folder that another repository keeps."""
+
+
+class TreeEntry(NamedTuple):
+    """What a commit's tree has at a path."""
+
+    path: str
+    mode: int
+    """As git has it: ``0o100644``, ``0o100755``, ``0o120000`` for a link, ``0o160000`` for a submodule."""
+    blob: str
+    """The name of its content; of a submodule the commit."""
 
 
 class Repository:
@@ -134,6 +144,36 @@ class Repository:
         listed = self._git("ls-files", "--cached", "-z", "--", pattern)
         names = dict.fromkeys(os.fsdecode(name) for name in listed.split(b"\0") if name)
         return [self.root / name for name in names]
+
+    def tree(self, revision: str) -> list[TreeEntry]:
+        """All files, links and submodules at a revision."""
+        listed = self._git("ls-tree", "-r", "-z", "--full-tree", revision)
+        entries = (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
+        return [
+            TreeEntry(os.fsdecode(path), int(mode, 8), blob.decode("ascii"))
+            for what, _, path in entries
+            for mode, _, blob in [what.split()]
+        ]
+
+    def objects(self) -> Path:
+        """The folder of this repository's objects."""
+        shown = self._git("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        return Path(os.fsdecode(shown.removesuffix(b"\n")))
+
+    def write_index(self, revision: str) -> None:
+        """Make the index that of a work tree which is as a revision has it."""
+        self._git("read-tree", revision)
+
+    def commit(self, revision: str) -> str | None:
+        """The commit that a revision names; ``None`` for one that is not here."""
+        return next(self.names([f"{revision}^{{commit}}"]))
+
+    def merge_bases(self, one: str, other: str) -> list[str]:
+        """The latest commits from which two come; none where nothing shows any."""
+        done = _run(self.root, ["merge-base", "--all", one, other])
+        if done.returncode not in (0, 1):
+            raise _refused("merge-base", done.stderr)
+        return done.stdout.decode("ascii").split()
 
     def blobs_at(self, revision: str, folder: str) -> dict[str, str]:
         """Name of the content of every file below a folder at a revision, by path from the root."""

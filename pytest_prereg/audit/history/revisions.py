@@ -60,6 +60,19 @@ def study_at(repository: Repository, commit: str, study: str, hint: str | None) 
     return files if isinstance(files, NoRevision) else _loaded(files, repository.root)
 
 
+def place_of(repository: Repository, commit: str, study: str, hint: str | None) -> str | None:
+    """Return where a commit has the prediction file of a study; ``None`` where it has none.
+
+    Args:
+        repository: Where to look.
+        commit: Its object name.
+        study: The study's id.
+        hint: Where the file may be, from the root of the repository; else it is looked for.
+    """
+    found = _prediction_file(repository, commit, study, hint)
+    return found[0] if found else None
+
+
 class _Files(msgspec.Struct, kw_only=True, frozen=True):
     """What loading a study takes, as a commit has it."""
 

@@ -1,0 +1,55 @@
+"""Predictions at both ends of a pull request: what was recorded, what is, and since when it is registered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pytest_prereg.audit.auditing import recorded
+from pytest_prereg.audit.gating.places import measured_in, registered_in
+from pytest_prereg.errors import PreregError
+from pytest_prereg.registry.regions import describe
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.audited import Audited
+    from pytest_prereg.audit.gating.sides import Base, Side
+
+
+def compared(head: Side, base: Base) -> tuple[Audited, ...]:
+    """Return where each prediction stands at head, beside what the lock at the base had of it.
+
+    One that only the base has is among them: head's history has it too.
+    """
+    return tuple(_compared(head.state, base, one) for one in head.audit.predictions)
+
+
+def _compared(state: StudyState, base: Base, one: Audited) -> Audited:
+    entry, before = state.lock.predictions.get(one.id) if state.lock else None, base.entry(one.id)
+    is_there = one.id in state.study.predictions
+    return replace(
+        one,
+        base=recorded(before),
+        is_at_base=before is not None and (entry is None or before.digest == entry.digest),
+        registered=registered_in(state, one.id),
+        measured=measured_in(state, one.id) if is_there else None,
+        wants=_wants(state, one.id) if is_there else "",
+        flags=_flags(state, one.id) if is_there else (),
+    )
+
+
+def _wants(state: StudyState, name: str) -> str:
+    prediction = state.study.predictions[name]
+    if prediction.members:
+        return f"all of {', '.join(prediction.members)}"
+    with suppress(PreregError):
+        return describe(state.terms(prediction).predicts)
+    return ""
+
+
+def _flags(state: StudyState, name: str) -> tuple[str, ...]:
+    with suppress(PreregError):
+        return state.assess(state.study.predictions[name]).flags
+    return ()

@@ -1,0 +1,78 @@
+"""The two commits that a gate compares: where a pull request began, and where it is now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.history.commit_graph import CommitGraph
+from pytest_prereg.errors import HistoryError, Problem
+from pytest_prereg.registry.refusals import quoted
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.history.git import Repository
+
+FETCH = "Fetch all of it: git fetch --unshallow --tags, or in CI fetch-depth: 0 and fetch-tags: true."
+
+
+class Ends(msgspec.Struct, kw_only=True, frozen=True):
+    """The commits, by their whole names."""
+
+    base: str
+    """The latest commit from which both come: the merge base."""
+    head: str
+
+
+def ends_of(repository: Repository, base: str, head: str) -> Ends:
+    """Return where a pull request began, and where it is now.
+
+    Args:
+        repository: Where to look.
+        base: A revision of the branch that it is to be merged into.
+        head: A revision of the pull request.
+
+    Raises:
+        HistoryError: One of them is not here, or nothing shows where they parted (PR212).
+    """
+    missing = [revision for revision in (base, head) if repository.commit(revision) is None]
+    if missing:
+        raise HistoryError([_missing(repository, revision) for revision in missing])
+    # Any of several would do: what is found at it stands in the base's history too.
+    shared = repository.merge_bases(base, head)
+    if not shared:
+        raise HistoryError(_unrelated(repository, base, head))
+    commit = repository.commit(head)
+    assert commit is not None
+    return Ends(base=shared[0], head=commit)
+
+
+def before(repository: Repository, ends: Ends) -> dict[str, str]:
+    """Return the branches and tags, by full name, that have nothing of what the pull request brings.
+
+    What else is known of them was known where it began.
+    """
+    refs = repository.refs()
+    commits = repository.names(f"{target}^{{commit}}" for target in refs.values())
+    tips = {name: commit for name, commit in zip(refs, commits, strict=True) if commit is not None}
+    graph = CommitGraph(repository.ancestry({ends.head, *tips.values()}))
+    brought = graph.of([ends.head]) - graph.of([ends.base])
+    first = {commit for commit in brought if brought.isdisjoint(graph.parents[commit])}
+    holding = {name for names in graph.holders(first, tips).values() for name in names}
+    return {name: target for name, target in refs.items() if name not in holding}
+
+
+def _missing(repository: Repository, revision: str) -> Problem:
+    lacks = "; this clone is shallow" if repository.shallow else ""
+    advice = f"git fetch origin {revision.removeprefix('origin/')}, or in CI fetch-depth: 0."
+    return Problem(code="PR212", message=f"no commit {quoted(revision)} is here{lacks}", advice=advice)
+
+
+def _unrelated(repository: Repository, base: str, head: str) -> Problem:
+    message = f"nothing here shows where {quoted(head)} left {quoted(base)}"
+    if repository.shallow:
+        cut = ", ".join(sorted(commit[:8] for commit in repository.shallow)[:3])
+        return Problem(code="PR212", message=f"{message}: history is cut at {cut}", advice=FETCH)
+    return Problem(
+        code="PR212", message=f"{message}: they have no commit in common", advice="Name another --base."
+    )

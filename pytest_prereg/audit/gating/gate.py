@@ -1,0 +1,96 @@
+"""The gate: what a pull request brings that a person has to see, from the commits at its two ends.
+
+Both are audited, and what head's audit finds and the merge base's did not is the pull request's. A review
+passes once the lock at head answers it, in this very pull request, and somebody has to approve that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from pytest_prereg.audit.audited import Audited
+from pytest_prereg.audit.auditing import exit_of
+from pytest_prereg.audit.deciding import is_guard
+from pytest_prereg.audit.finding import Finding, Level, by_weight
+from pytest_prereg.audit.gating.approving import approved
+from pytest_prereg.audit.gating.compared import compared
+from pytest_prereg.audit.gating.ends import Ends
+from pytest_prereg.audit.gating.judged_here import judged_here, loosened
+from pytest_prereg.audit.history.grades import Grade
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.gating.approving import Approval
+    from pytest_prereg.audit.gating.sides import Base, Side
+
+_STALE = "PR206"
+
+
+class Gate(msgspec.Struct, kw_only=True, frozen=True):
+    """What a gate says."""
+
+    study: str
+    ends: Ends
+    predictions: tuple[Audited, ...]
+    findings: tuple[Finding, ...]
+    """What the pull request brings, the weightiest first."""
+    standing: tuple[Finding, ...]
+    """What fails at the base already, and still does."""
+    covered: str | None
+    """The file of code owners that covers the lock."""
+
+    @property
+    def exit(self) -> int:
+        """0 fine, 1 errors or reviews that nobody has acknowledged, 4 it could not be told."""
+        return exit_of(self.findings)
+
+
+def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool = False) -> Gate:
+    """Return what came between two commits.
+
+    Args:
+        head: The study at the later one.
+        base: What there was of it at the merge base.
+        approval: Who has to approve what the lock at head says.
+        on_default_branch: Whether head is what everybody builds on: then no guard may be stale.
+    """
+    known = {_key(one) for one in base.findings}
+    every = [_levelled(one, head.state, on_default_branch=on_default_branch) for one in head.audit.findings]
+    brought = [one for one in every if _key(one) not in known]
+    both = list(judged_here(head.state, base))
+    told = {one.id for one in both}
+    kept = [one for one in brought if not (one.id in told and _is_simultaneous(one))]
+    findings = approved([*kept, *both, *loosened(head.state, base)], head.state.lock, base.lock, approval)
+    return Gate(
+        study=head.audit.study,
+        ends=approval.ends,
+        predictions=compared(head, base),
+        findings=tuple(sorted([*findings, *base.unread], key=by_weight)),
+        standing=tuple(one for one in every if _key(one) in known and one.fails),
+        covered=approval.path,
+    )
+
+
+_Key = tuple[str, str, str, str, bool]
+
+
+def _key(finding: Finding) -> _Key:
+    """Return what makes a finding the same one, by whatever commit it arrives."""
+    what = finding.about or finding.message
+    return finding.code, finding.id, finding.level, what, finding.untold
+
+
+def _is_simultaneous(finding: Finding) -> bool:
+    return finding.about.startswith(Grade.SIMULTANEOUS)
+
+
+def _levelled(finding: Finding, state: StudyState, *, on_default_branch: bool) -> Finding:
+    """Return a finding with the level that it has for whoever builds on head."""
+    prediction = state.study.predictions.get(finding.id)
+    is_stale = finding.code == _STALE and prediction is not None and is_guard(prediction)
+    if not (on_default_branch and is_stale):
+        return finding
+    return replace(finding, level=Level.REVIEW)

@@ -1,0 +1,38 @@
+"""The commits by which a registration, and the evidence for it, came in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.history.past import Past
+
+if TYPE_CHECKING:
+    from pytest_prereg.audit.assess import StudyState
+
+
+def registered_in(state: StudyState, name: str) -> str | None:
+    """Return the commit that registered a prediction as it is now; of several that did so the last.
+
+    ``None`` where no commit did, or where the history is cut before it.
+    """
+    entry = state.chronicle.now.predictions.get(name)
+    commits = [
+        change.commit
+        for change in state.chronicle.changes
+        if change.id == name
+        and entry is not None
+        and change.after is not None
+        and change.after.digest == entry.digest
+        and all(before.digest != entry.digest for before in change.before)
+        and not change.version.is_cut
+    ]
+    return commits[-1] if commits else None
+
+
+def measured_in(state: StudyState, name: str) -> str | None:
+    """Return the commit by which the last of the evidence that decides a prediction came in."""
+    past, prediction = state.past, state.study.predictions[name]
+    if not isinstance(past, Past):
+        return None
+    came = [each.commit for file in state.references(prediction) for each in past.came_in(file.blob)[:1]]
+    return came[-1] if came else None

@@ -1,0 +1,174 @@
+"""The study that a gate is about, in the trees of both commits, wherever either has it."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_prereg.audit.assess import StudyState
+from pytest_prereg.audit.auditing import audit_study
+from pytest_prereg.audit.finding import Finding, Level, sound
+from pytest_prereg.audit.gating.sides import Base, Side
+from pytest_prereg.audit.gating.trees import tree_of
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.audit.history.revisions import place_of
+from pytest_prereg.errors import PreregError, Problem, StudyError, UsageError
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.findings import plural
+from pytest_prereg.registry.load import load_study
+from pytest_prereg.registry.lock import parse_lock
+from pytest_prereg.registry.refusals import quoted, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.gating.ends import Ends
+    from pytest_prereg.registry.lock import Lock
+
+_ONE, _MANY, _TOML = "predictions.toml", "predictions", ".toml"
+
+
+class Place(msgspec.Struct, kw_only=True, frozen=True):
+    """A commit, and the folder from which its files are looked at."""
+
+    repository: Repository
+    commit: str
+    refs: Mapping[str, str]
+    """Branches and tags that are known of there, by full name."""
+    here: str
+    """From the root."""
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be where the current folder would be in a tree of that commit, for as long as it lasts."""
+        with tree_of(self.repository, self.commit, self.refs) as root:
+            folder = root / self.here
+            folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.chdir(folder):
+                yield
+
+    def file(self, place: str) -> Path:
+        """A file, by its place from the root, as it is seen from the folder in which this is entered."""
+        return Path(posixpath.relpath(place, self.here or "."))
+
+
+class Wanted(msgspec.Struct, kw_only=True, frozen=True):
+    """Which study a gate is asked about: a file, or the only study of a folder, from the root."""
+
+    place: str
+    is_file: bool
+
+    def found(self, repository: Repository, commit: str) -> list[str]:
+        """Return where a commit has it: more than one place where a folder has several."""
+        if self.is_file:
+            several = [self.place]
+        else:
+            folder = posixpath.join(self.place, _MANY)
+            beside = (one for one in repository.blobs_at(commit, folder) if one.endswith(_TOML))
+            many = sorted(one for one in beside if posixpath.dirname(one) == folder)
+            several = [posixpath.join(self.place, _ONE), *many]
+        known = repository.names(f"{commit}:{place}" for place in several)
+        return [place for place, blob in zip(several, known, strict=True) if blob is not None]
+
+
+def places(repository: Repository, wanted: Wanted, ends: Ends) -> tuple[str | None, str | None]:
+    """Return where base and head have the study; ``None`` for one that has it nowhere.
+
+    It is known by its id: one that was moved is the same.
+
+    Raises:
+        UsageError: There is none at either, or more than one (PR100).
+    """
+    before, after = wanted.found(repository, ends.base), wanted.found(repository, ends.head)
+    if len(several := after or before) != 1:
+        raise UsageError(_not_one(several, wanted))
+    (place,) = several
+    if after:
+        return _same(repository, (ends.head, ends.base), place), place
+    return place, _same(repository, (ends.base, ends.head), place)
+
+
+def _same(repository: Repository, commits: tuple[str, str], place: str) -> str | None:
+    """Return where the second commit has the study that the first one has at a place."""
+    here, there = commits
+    study = id_at(repository, here, place)
+    if study is None:
+        return place if next(repository.names([f"{there}:{place}"])) else None
+    return place_of(repository, there, study, place)
+
+
+def id_at(repository: Repository, commit: str, place: str) -> str | None:
+    """Return the id of the study that a commit's file is of; ``None`` where it does not say so."""
+    try:
+        text = (next(repository.contents([f"{commit}:{place}"])) or b"").decode()
+        head = tomllib.loads(text).get("study")
+    except (ValueError, RecursionError):
+        return None
+    found = head.get("id") if isinstance(head, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def side_of(place: Place, file: str, roots: Path | None) -> Side:
+    """Return a study as a commit has it, and what an audit says of it there; to be called inside of it.
+
+    Raises:
+        PreregError: It can't be loaded, or its lock can't be read.
+    """
+    state = StudyState(load_study(place.file(file)))
+    state.anchor_roots = roots
+    return Side(state=state, audit=audit_study(state))
+
+
+def base_of(place: Place, file: str, roots: Path | None) -> Base:
+    """Return what there was of a study at the merge base; of one that can't be audited what its lock says."""
+    with place.entered():
+        try:
+            return Base.of(side_of(place, file, roots))
+        except PreregError as error:
+            lock = _lock(place.repository, place.commit, file)
+            return Base(lock=lock, unread=(_unread(error),))
+
+
+def _lock(repository: Repository, commit: str, place: str) -> Lock | None:
+    data = next(repository.contents([f"{commit}:{posixpath.splitext(place)[0]}.lock"]))
+    with contextlib.suppress(PreregError):
+        return None if data is None else parse_lock(data, place)
+    return None
+
+
+def _unread(error: PreregError) -> Finding:
+    problem = error.problems[0]
+    message = f"the study at the base can't be looked at, so all that stands is told: {problem.message}"
+    return Finding(code=problem.code, id="", level=Level.NOTICE, message=sound(message))
+
+
+def removed(repository: Repository, commit: str, place: str) -> StudyError:
+    """Return PR203: the study that a commit has at a place is nowhere any more."""
+    lock = _lock(repository, commit, place)
+    count = plural(len(lock.predictions), "registered prediction") if lock else "its predictions"
+    name = quoted(id_at(repository, commit, place) or place)
+    return StudyError(
+        Problem(
+            code="PR203",
+            path=shown(repository.root / place),
+            message=f"study {name} is gone, and {count} with it",
+            advice="Put it back: what is given up is withdrawn with a reason, never removed. "
+            f"git checkout {commit[:8]} -- {typed(place)}",
+        )
+    )
+
+
+def _not_one(found: list[str], wanted: Wanted) -> Problem:
+    if found:
+        names = ", ".join(found)
+        message = f"there are {len(found)} studies here; name one with --study: {names}"
+        return Problem(code="PR100", message=message)
+    what = wanted.place if wanted.is_file else posixpath.join(wanted.place, "predictions.toml")
+    advice = "A file that was committed: --study FILE."
+    return Problem(code="PR100", message=f"neither commit has {quoted(what)}", advice=advice)

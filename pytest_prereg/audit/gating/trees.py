@@ -1,0 +1,104 @@
+"""A commit's files in a folder of their own, as a repository whose HEAD it is: what a gate looks at.
+
+The folder has git's objects from the repository that it is made for, and nothing else of it: no
+configuration, no hook, no filter, nothing of its work tree. Files are written as git keeps them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.history.git import Repository
+from pytest_prereg.errors import HistoryError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from pytest_prereg.audit.history.git import TreeEntry
+
+_CONFIG = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tlogallrefupdates = false\n[extensions]\n"
+_OWN = ".git"
+_LINK, _SUBMODULE = 0o120000, 0o160000
+
+
+@contextlib.contextmanager
+def tree_of(repository: Repository, commit: str, refs: Mapping[str, str]) -> Iterator[Path]:
+    """Yield a folder with all files of a commit, which is gone afterwards.
+
+    Links that lead out of it are left out, and so is what submodules keep.
+
+    Args:
+        repository: That has the commit.
+        commit: Its object name.
+        refs: Branches, remote branches and tags that the folder's repository is to have, by full name.
+
+    Raises:
+        HistoryError: Git has not all of its files, or they can't be written (PR212).
+    """
+    with tempfile.TemporaryDirectory(prefix="prereg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        try:
+            _begin(folder / _OWN, repository, commit, refs)
+            Repository(folder, algorithm=repository.algorithm).write_index(commit)
+            _write(folder, repository, repository.tree(commit))
+        except OSError as error:
+            message = f"the files of {commit[:8]} can't be written to {folder}: {error.strerror}"
+            raise HistoryError(Problem(code="PR212", message=message)) from error
+        yield folder
+
+
+def _begin(own: Path, repository: Repository, commit: str, refs: Mapping[str, str]) -> None:
+    """Write what makes a folder a repository that has the objects of another one."""
+    (own / "objects" / "info").mkdir(parents=True)
+    (own / "refs").mkdir()
+    (own / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+    (own / "config").write_text(f"{_CONFIG}\tobjectformat = {repository.algorithm}\n", encoding="ascii")
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(_quoted(repository.objects())) + b"\n")
+    packed = (f"{target} {name}\n" for name, target in sorted(refs.items()))
+    (own / "packed-refs").write_bytes(os.fsencode("".join(packed)))
+    if repository.shallow:
+        lines = "".join(f"{each}\n" for each in sorted(repository.shallow))
+        (own / "shallow").write_text(lines, encoding="ascii")
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a line of ``alternates``: in quotes where it would be read as something else."""
+    text = str(path)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"' if text.startswith(("#", '"')) or escaped != text else text
+
+
+def _write(folder: Path, repository: Repository, entries: Collection[TreeEntry]) -> None:
+    """Write the files of a tree, links last: nothing is written through one."""
+    files = [one for one in entries if one.mode != _SUBMODULE and _is_inside(one.path)]
+    plain = [one for one in files if one.mode != _LINK]
+    for parent in {os.path.dirname(one.path) for one in plain}:  # noqa: PTH120 - of thousands
+        (folder / parent).mkdir(parents=True, exist_ok=True)
+    for one, data in zip(plain, repository.contents(one.blob for one in plain), strict=True):
+        (folder / one.path).write_bytes(data or b"")
+        if one.mode & stat.S_IXUSR:
+            (folder / one.path).chmod(0o755)
+    links = [one for one in files if one.mode == _LINK]
+    for one, data in zip(links, repository.contents(one.blob for one in links), strict=True):
+        _link(folder, folder / one.path, data or b"")
+    for one in links:
+        if not (folder / one.path).resolve().is_relative_to(folder):
+            (folder / one.path).unlink(missing_ok=True)
+
+
+def _link(folder: Path, path: Path, target: bytes) -> None:
+    """Make a symbolic link below a folder, unless a file is in its way, as in no tree that git makes."""
+    with contextlib.suppress(FileExistsError, ValueError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.resolve().is_relative_to(folder):
+            path.symlink_to(os.fsdecode(target))
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a tree names a file below the root, and none of git's own."""
+    return not any(part in ("", ".", "..") or part.lower() == _OWN for part in path.split("/"))

@@ -1,0 +1,197 @@
+"""The command of the review gate: what a pull request changes, from the commits at its two ends."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from pytest_prereg.commands.group import main, roots_option, say, width, write_report
+from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
+from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.report.findings.rendering import FORMATS, Format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_prereg.audit.gating.ends import Ends
+    from pytest_prereg.audit.gating.sides import Base, Side
+    from pytest_prereg.audit.gating.studies import Wanted
+    from pytest_prereg.audit.history.git import Repository
+    from pytest_prereg.report.findings.reported import Reported
+
+
+@main.command(short_help="Say what a pull request changes, and what a person has to see.")
+@click.option("--base", required=True, metavar="REV", help="The branch that it is to be merged into.")
+@click.option("--head", default="HEAD", show_default=True, metavar="REV", help="The pull request.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="terminal",
+    show_default=True,
+    help="How to say it.",
+)
+@click.option("--all", "every", is_flag=True, help="Show each notice, and each prediction, by itself.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option(
+    "--acknowledge",
+    type=click.Choice(["lock"]),
+    help="Take a review as acknowledged once the lock answers it, whoever has to approve that.",
+)
+@click.option(
+    "--default-branch",
+    "on_default_branch",
+    is_flag=True,
+    help="It is what everybody builds on: a guard that was not measured on it needs a person's eyes.",
+)
+@roots_option
+@click.option(
+    "--study",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The prediction file; the one in the current folder unless given.",
+)
+def gate(
+    *,
+    base: str,
+    head: str,
+    form: Format,
+    every: bool,
+    output: Path | None,
+    acknowledge: str | None,
+    on_default_branch: bool,
+    roots: Path | None,
+    file: Path | None,
+) -> None:
+    """Compare the merge base of two revisions with the later one, from committed files alone.
+
+    Nothing is run, and no experiment is imported. Exit status: 0 fine, 1 errors or reviews that nobody has
+    acknowledged, 4 it could not be told.
+    """
+    from pytest_prereg.report.columns import can_draw  # noqa: PLC0415
+    from pytest_prereg.report.findings.rendering import rendered  # noqa: PLC0415
+    from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
+
+    asked = _Asked(
+        base=base,
+        head=head,
+        file=file,
+        roots=roots and roots.absolute(),
+        is_trusted=acknowledge is not None,
+        on_default_branch=on_default_branch,
+    )
+    columns, unicode = width(), output is not None or can_draw(sys.stdout.encoding)
+    place = output and output.absolute()
+    with _reported(asked) as found:
+        text = rendered(found, form, width=columns, every=every, unicode=unicode)
+    if place is None:
+        click.echo(text, nl=False)
+    else:
+        write_report(place, text)
+        say(result(found))
+    if found.exit:
+        raise SystemExit(found.exit)
+
+
+class _Asked(NamedTuple):
+    """What was typed."""
+
+    base: str
+    head: str
+    file: Path | None
+    roots: Path | None
+    is_trusted: bool
+    on_default_branch: bool
+
+
+@contextlib.contextmanager
+def _reported(asked: _Asked) -> Iterator[Reported]:
+    """Yield what is to be shown, inside the tree of the later commit: paths are told as they are there."""
+    from pytest_prereg.report.findings.reported import reported_refusal  # noqa: PLC0415
+
+    with contextlib.ExitStack() as stack:
+        try:
+            found = _found(asked, stack)
+        except HistoryError as error:
+            found = reported_refusal(error, asked.file or Path("predictions.toml"), "gate")
+        yield found
+
+
+def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
+    """Return what a gate says; the trees that it looks at last as long as ``stack``.
+
+    Raises:
+        HistoryError: A commit is not here, or nothing shows where they parted (PR212).
+        UsageError: Neither has such a study (PR100).
+    """
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+    from multiprocessing import get_context  # noqa: PLC0415
+
+    from pytest_prereg.audit.gating.ends import before, ends_of  # noqa: PLC0415
+    from pytest_prereg.audit.gating.sides import Base  # noqa: PLC0415
+    from pytest_prereg.audit.gating.studies import Place, base_of, places, removed, side_of  # noqa: PLC0415
+    from pytest_prereg.report.findings.reported import reported_refusal  # noqa: PLC0415
+
+    repository = _repository()
+    wanted = _wanted(repository, asked.file)
+    here = repository.relative(Path.cwd()) or ""
+    ends = ends_of(repository, asked.base, asked.head)
+    old, new = places(repository, wanted, ends)
+    first = Place(repository=repository, commit=ends.base, refs=before(repository, ends), here=here)
+    last = Place(repository=repository, commit=ends.head, refs=repository.refs(), here=here)
+    pool = stack.enter_context(ProcessPoolExecutor(1, get_context("fork")))
+    base = old and pool.submit(base_of, first, old, asked.roots)
+    stack.enter_context(last.entered())
+    try:
+        if new is None:
+            raise removed(repository, ends.base, old or wanted.place)
+        side = side_of(last, new, asked.roots)
+    except HistoryError:
+        raise
+    except PreregError as error:
+        return reported_refusal(error, last.file(new or old or wanted.place), "gate")
+    return _gated(asked, repository, ends, side, base.result() if base else Base())
+
+
+def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: Base) -> Reported:
+    """Return what came between the study at head and what there was of it at the base."""
+    from pytest_prereg.audit.gating.approving import Approval, covering  # noqa: PLC0415
+    from pytest_prereg.audit.gating.gate import gate as gate_of  # noqa: PLC0415
+    from pytest_prereg.report.findings.gated import reported_gate  # noqa: PLC0415
+
+    study = side.state.study
+    assert side.state.repository is not None
+    lock = side.state.repository.relative(study.lock_path) or study.lock_path.name
+    approval = Approval(
+        ends=ends, lock=lock, path=covering(repository, ends.base, lock), is_trusted=asked.is_trusted
+    )
+    found = gate_of(side, base, approval, on_default_branch=asked.on_default_branch)
+    return reported_gate(found, study.path, side.state.repository.root)
+
+
+def _repository() -> Repository:
+    from pytest_prereg.audit.history.git import Repository  # noqa: PLC0415
+
+    repository = Repository.find(Path.cwd())
+    if repository is None:
+        message = "there is no git repository here, so there is nothing to compare"
+        raise HistoryError(Problem(code="PR212", message=message))
+    return repository
+
+
+def _wanted(repository: Repository, file: Path | None) -> Wanted:
+    """Return which study was asked for: a file that may be gone here, or that of a folder."""
+    from pytest_prereg.audit.gating.studies import Wanted  # noqa: PLC0415
+
+    named = Path() if file is None else file
+    place = repository.relative(named.absolute())
+    if place is None:
+        message = f"{quoted(str(named))} lies outside of the repository"
+        raise UsageError(Problem(code="PR100", message=message, advice="Name a file that is committed."))
+    is_folder = file is None or file.is_dir()
+    return Wanted(place="" if place == "." else place, is_file=not is_folder)
