@@ -30,7 +30,9 @@ CODES = tuple(f"PR{number}" for number in range(201, 217))
 """Those of which a finding can be a review."""
 
 
-def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[Lock, list[Finding]]:
+def acknowledge(
+    state: StudyState, code: str, name: str, reason: str, gated: Iterable[Finding] | None = None
+) -> tuple[Lock, list[Finding]]:
     """Return the study's lock with every open review of a code and an id acknowledged, and those reviews.
 
     Args:
@@ -38,6 +40,7 @@ def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[L
         code: Of the finding, such as ``PR208``.
         name: Id that the finding is about: of a prediction, or of an experiment.
         reason: Why it may stand, in the words of whoever has looked.
+        gated: What a gate finds, where that is asked instead of an audit.
 
     Raises:
         UsageError: There is no reason, or no such code (PR005), or nothing has the id (PR007).
@@ -45,7 +48,7 @@ def acknowledge(state: StudyState, code: str, name: str, reason: str) -> tuple[L
     """
     code = code.upper()
     reason = given_reason(reason)
-    findings = audit_study(state).findings
+    findings = audit_study(state).findings if gated is None else tuple(gated)
     _check_code(code, name, findings)
     chosen = [one for one in _open(findings) if (one.code, one.id) == (code, name)]
     if not any(name in known for known in _known(state)) and all(one.id != name for one in findings):

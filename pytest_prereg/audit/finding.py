@@ -39,6 +39,8 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     commit it arrives by: an acknowledgement is of this, and not of the next finding under the same id."""
     acknowledged: str | None = None
     """The reason that a person gave in the lock, or how the lock itself records it."""
+    unapproved: bool = False
+    """A review that the lock answers, where nobody has to approve what that says."""
     untold: bool = False
     """Not that something is wrong, but that it could not be told whether anything is."""
 

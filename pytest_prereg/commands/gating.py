@@ -17,6 +17,7 @@ from pytest_prereg.report.findings.rendering import FORMATS, Format
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_prereg.audit.finding import Finding
     from pytest_prereg.audit.gating.ends import Ends
     from pytest_prereg.audit.gating.sides import Base, Side
     from pytest_prereg.audit.gating.studies import Wanted
@@ -96,6 +97,18 @@ def gate(
         say(result(found))
     if found.exit:
         raise SystemExit(found.exit)
+
+
+def gated_findings(base: str, file: Path | None) -> tuple[Finding, ...]:
+    """Return what the gate finds between a revision and HEAD; what the lock answers is acknowledged.
+
+    Raises:
+        HistoryError: The revision is not here, or nothing shows where they parted (PR212).
+        UsageError: Neither has such a study (PR100).
+    """
+    asked = _Asked(base=base, head="HEAD", file=file, roots=None, is_trusted=True, on_default_branch=True)
+    with contextlib.ExitStack() as stack:
+        return _found(asked, stack).findings
 
 
 class _Asked(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pytest_prereg.commands.gating import gated_findings
 from pytest_prereg.commands.group import (
     EXIT_ERRORS,
     load,
@@ -213,16 +214,21 @@ def _audit(path: Path, roots: Path | None) -> Reported:
 @click.argument("code", metavar="CODE")
 @click.argument("name", metavar="ID")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept in the lock.")
+@click.option("--base", metavar="REV", help="What the gate of a pull request finds, not an audit, is meant.")
 @study_option
-def acknowledge(code: str, name: str, reason: str, file: Path | None) -> None:
-    """Acknowledge each open review of this CODE and ID that an audit finds now, and none that comes later."""
+def acknowledge(code: str, name: str, reason: str, base: str | None, file: Path | None) -> None:
+    """Acknowledge each open review of this CODE and ID that an audit finds now, and none that comes later.
+
+    With --base it is what the gate finds between that revision and HEAD, as it is committed.
+    """
     from pytest_prereg.audit.acknowledging import acknowledge as acknowledged  # noqa: PLC0415
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
     from pytest_prereg.registry.lock import write_lock  # noqa: PLC0415
     from pytest_prereg.report.findings.acknowledged import acknowledged_lines  # noqa: PLC0415
 
     state = StudyState(load(file))
-    lock, findings = acknowledged(state, code, name, reason)
+    gated = None if base is None else gated_findings(base, file)
+    lock, findings = acknowledged(state, code, name, reason, gated)
     write_lock(state.study.lock_path, lock)
     for line in acknowledged_lines(state.study, findings, width()):
         say(line)

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["acknowledging", "committing", "in_commit", "short", "told", "waits_for_commit"]
 
 
-def acknowledging(code: str, name: str) -> str:
-    """Return the command that acknowledges a review, for a shell."""
-    return f"pytest-prereg acknowledge {code} {shlex.quote(name)} --reason '…'"
+def acknowledging(code: str, name: str, base: str | None = None) -> str:
+    """Return the command that acknowledges a review, for a shell; with a base one that only a gate finds."""
+    where = f"--base {shlex.quote(base)} " if base is not None else ""
+    return f"pytest-prereg acknowledge {code} {shlex.quote(name)} {where}--reason '…'"
 
 
 def committing(state: StudyState) -> str:

@@ -88,4 +88,4 @@ def _unapproved(finding: Finding, reason: str, approval: Approval) -> Finding:
         f"No CODEOWNERS at the base covers {approval.lock}, so nobody has to approve that reason: whoever "
         "agrees merges over the red check."
     )
-    return replace(finding, acknowledged=None, message=message, advice=advice)
+    return replace(finding, acknowledged=None, unapproved=True, message=message, advice=advice)

@@ -15,6 +15,7 @@ from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.auditing import exit_of
 from pytest_prereg.audit.deciding import is_guard
 from pytest_prereg.audit.finding import Finding, Level, by_weight
+from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.gating.approving import approved
 from pytest_prereg.audit.gating.compared import compared
 from pytest_prereg.audit.gating.ends import Ends
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.gating.sides import Base, Side
 
 _STALE = "PR206"
+_SHORT = 8
+"""Digits of a commit."""
 
 
 class Gate(msgspec.Struct, kw_only=True, frozen=True):
@@ -58,12 +61,17 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
         on_default_branch: Whether head is what everybody builds on: then no guard may be stale.
     """
     known = {_key(one) for one in base.findings}
-    every = [_levelled(one, head.state, on_default_branch=on_default_branch) for one in head.audit.findings]
+    stale = [one for one in head.audit.findings if on_default_branch and _is_stale(one, head.state)]
+    every = [one for one in head.audit.findings if one not in stale]
     brought = [one for one in every if _key(one) not in known]
     both = list(judged_here(head.state, base))
     told = {one.id for one in both}
     kept = [one for one in brought if not (one.id in told and _is_simultaneous(one))]
-    findings = approved([*kept, *both, *loosened(head.state, base)], head.state.lock, base.lock, approval)
+    own = [
+        _answerable(one, approval.ends)
+        for one in (*both, *loosened(head.state, base), *map(_to_review, stale))
+    ]
+    findings = approved([*kept, *own], head.state.lock, base.lock, approval)
     return Gate(
         study=head.audit.study,
         ends=approval.ends,
@@ -87,10 +95,19 @@ def _is_simultaneous(finding: Finding) -> bool:
     return finding.about.startswith(Grade.SIMULTANEOUS)
 
 
-def _levelled(finding: Finding, state: StudyState, *, on_default_branch: bool) -> Finding:
-    """Return a finding with the level that it has for whoever builds on head."""
+def _is_stale(finding: Finding, state: StudyState) -> bool:
+    """Whether it says that a guard was not measured on its subject as that is now."""
     prediction = state.study.predictions.get(finding.id)
-    is_stale = finding.code == _STALE and prediction is not None and is_guard(prediction)
-    if not (on_default_branch and is_stale):
-        return finding
+    return finding.code == _STALE and prediction is not None and is_guard(prediction)
+
+
+def _to_review(finding: Finding) -> Finding:
     return replace(finding, level=Level.REVIEW)
+
+
+def _answerable(finding: Finding, ends: Ends) -> Finding:
+    """Return a review that no audit finds with the command that acknowledges it."""
+    if finding.level is not Level.REVIEW:
+        return finding
+    command = acknowledging(finding.code, finding.id, ends.base[:_SHORT])
+    return replace(finding, advice=f"{finding.advice or ''}\nIf it may stand, say why: {command}".strip())

@@ -58,7 +58,7 @@ def loosened(state: StudyState, base: Base) -> Iterator[Finding]:
         return
     yield Finding(
         code="PR209",
-        id="",
+        id=state.study.id,
         level=Level.REVIEW,
         message=f"{quoted(state.study.id)} no longer wants registrations in a pull request of their own",
         path=shown(state.study.path),

@@ -146,7 +146,7 @@ def advised(finding: Finding) -> list[tuple[str, str]]:
     """Return what to do about a finding, each as words and a command, either of which may be empty."""
     parts = list(advice_parts(finding.advice or ""))
     is_said = any(" acknowledge " in command for _, command in parts)
-    if mark_of(finding) is Mark.REVIEW and not is_said:
+    if mark_of(finding) is Mark.REVIEW and not is_said and not finding.unapproved:
         parts.append((MAY_STAND, acknowledging(finding.code, finding.id)))
     return parts
 
