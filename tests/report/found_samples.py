@@ -109,3 +109,73 @@ def reported(*findings: Finding, predictions=(), unproven=UNPROVEN, root=None, *
         "exit": (4 if all(one.untold for one in failing) else 1) if failing else 0,
     }
     return Reported(**given | keys)
+
+
+BASE, HEAD = "4418f27a" * 5, "7ebe48e1" * 5
+REGISTERED_IN, MEASURED_IN = "2f1c0de3" * 5, "9ab33e14" * 5
+
+
+def recorded(verdict="supported", estimate=1.31, interval=(1.27, 1.35), **keys) -> Recorded:
+    given = {"unit": "1", "n": 15, "series": 1}
+    return Recorded(verdict=verdict, estimate=estimate, interval=interval, **given | keys)
+
+
+def gated(*findings: Finding, predictions=(), **keys) -> Reported:
+    """A gate on a pull request, as it is shown."""
+    given = {"command": "gate", "subject": "kernels", "study": "kernels", "compared": BASE[:8]}
+    given |= {"base": BASE, "head": HEAD, "covered": ".github/CODEOWNERS"}
+    return reported(*findings, predictions=predictions, unproven=(), **given | keys)
+
+
+def compared(name: str, base: Recorded | None, head: Recorded | None, **keys) -> Audited:
+    """A prediction at both ends of a pull request, registered before it."""
+    given = {"wants": "≥ 1.25", "registered": REGISTERED_IN, "measured": MEASURED_IN, "is_at_base": True}
+    return prediction(name, **{"base": base, "head": head} | given | keys)
+
+
+CHANGED = compared(
+    "fused-is-faster",
+    recorded(),
+    recorded("inconclusive", 1.02, (0.97, 1.07), reason="straddles"),
+    flags=("subject-changed",),
+)
+NEW = compared(
+    "quick-win", None, recorded(estimate=1.12, interval=(1.08, 1.16), n=10), wants="≥ 1.05", is_at_base=False
+)
+GONE = compared(
+    "old-claim",
+    recorded("refuted", 0.7, (0.6, 0.8), n=10),
+    None,
+    status="removed",
+    order=None,
+    wants="",
+    measured=None,
+)
+UNCHANGED = tuple(compared(f"same-{number}", recorded(), recorded()) for number in range(25))
+PULL_REQUEST = (CHANGED, NEW, GONE, *UNCHANGED)
+FOUND_IN_IT = (
+    finding(
+        "PR203",
+        "old-claim",
+        message='"old-claim" is registered, and is no longer in predictions.toml',
+        advice="Put it back, or say why it is given up: pytest-prereg withdraw old-claim --reason '…'",
+        line=None,
+    ),
+    finding(
+        "PR204",
+        "quick-win",
+        Level.REVIEW,
+        message='"quick-win" was registered in 2f1c0de3 and measured in 9ab33e14, both in this pull request',
+        advice="Ask whether the expectation was there before the numbers. A squash merge would make one commit "
+        "of both: merge it with its commits, or tag the registration first: pytest-prereg lock --tag",
+        about="2f1c0de3",
+    ),
+    finding(
+        "PR205",
+        "fused-is-faster",
+        Level.REVIEW,
+        message='the recorded verdict of "fused-is-faster" was changed: from supported to inconclusive',
+        about="supported -> inconclusive",
+    ),
+    finding("PR201", "quick-win", Level.NOTICE, message='"quick-win" was registered in 2f1c0de3'),
+)

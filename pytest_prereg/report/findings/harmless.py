@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_prereg.errors import visible
+from pytest_prereg.report.columns import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,12 @@ _COMMAND = re.compile(
 def plain(text: str) -> str:
     """Return ``text`` on one line, with each character that could not be seen spelled out in ASCII."""
     return _LOG_COMMAND.sub("# #", visible(text))
+
+
+def clipped(text: str, most: int) -> str:
+    """Return ``text`` harmless on one line, of at most ``most`` characters and cells: some take no cell."""
+    text = " ".join(plain(text).split())
+    return cut(text if len(text) <= most else f"{text[: most - 1]}…", most)
 
 
 def harmless_line(line: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_prereg.report.columns import cut
-from pytest_prereg.report.findings.harmless import code, markdown
+from pytest_prereg.report.findings.harmless import clipped, code, markdown
 from pytest_prereg.report.findings.stands import (
     in_order_of_interest,
     is_changed,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.audited import Audited
     from pytest_prereg.report.findings.reported import Reported
 
-_SIGNS = {
+SIGNS = {
     Mark.ERROR: "⛔ error",
     Mark.UNKNOWN: "❔ can't tell",
     Mark.REVIEW: "👀 review",
@@ -62,20 +61,21 @@ def markdown_text(reported: Reported, *, every: bool = False) -> str:
         f"**{markdown(result(reported))}**",
         "",
         *(f"- {markdown(line)}" for line in (counted(reported.findings), *standings(reported))),
-        *_table(reported, every=every),
+        *findings_table(reported, every=every),
         *_to_do(reported, every=every),
-        *_predictions(reported, every=every),
-        *_unproven(reported),
+        *predictions_table(reported, every=every),
+        *unproven(reported),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(reported: Reported, *, every: bool) -> Iterator[str]:
+def findings_table(reported: Reported, *, every: bool, room: int = _ROOM[0]) -> Iterator[str]:
+    """Yield a table of all findings, with what each says in full, and where."""
     if not reported.findings:
         return
     yield from ("", "| | code | prediction | what | where |", "|---|---|---|---|---|")
     rows = [_row(group) for group in grouped(reported.findings, every=every)]
-    shown = rows if every else _fitting(rows, _ROOM[0])
+    shown = rows if every else fitting(rows, room)
     yield from shown
     if len(shown) < len(rows):
         yield f"| | | | and {len(rows) - len(shown)} more | |"
@@ -83,27 +83,28 @@ def _table(reported: Reported, *, every: bool) -> Iterator[str]:
 
 def _row(group: Group) -> str:
     finding = group.first
-    sign = _SIGNS[mark_of(finding)]
+    sign = SIGNS[mark_of(finding)]
     if group.is_folded:
-        return f"| {sign} | {finding.code} | | {markdown(cut(folded_text(group), _LONGEST))} | |"
+        return f"| {sign} | {finding.code} | | {markdown(clipped(folded_text(group), _LONGEST))} | |"
     path = f"{finding.path}:{finding.line}" if finding.path and finding.line else finding.path
     commit = finding.commit and finding.commit[:_SHORT]
-    where = ", ".join(_cell(part) for part in (path, commit) if part)
-    what = markdown(cut(finding.message, _LONGEST))
+    where = ", ".join(cell(part) for part in (path, commit) if part)
+    what = markdown(clipped(finding.message, _LONGEST))
     if finding.acknowledged is not None:
         words, _, reason = acknowledged_text(finding).partition(" ")
-        what += f" *{markdown(words.capitalize())}* {markdown(cut(reason, _LONGEST))}"
-    return f"| {sign} | {finding.code} | {_cell(finding.id)} | {what} | {where} |"
+        what += f" *{markdown(words.capitalize())}* {markdown(clipped(reason, _LONGEST))}"
+    return f"| {sign} | {finding.code} | {cell(finding.id)} | {what} | {where} |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return ``text`` as code in a cell of a table."""
     return code(text).replace("|", "\\|")
 
 
 def _to_do(reported: Reported, *, every: bool) -> Iterator[str]:
     items = [_item(group) for group in grouped(one for one in reported.findings if one.fails)]
     if items:
-        shown = items if every else _fitting(items, _ROOM[2])
+        shown = items if every else fitting(items, _ROOM[2])
         yield from ("", "**What to do**", "", *shown)
         if len(shown) < len(items):
             yield f"- and {len(items) - len(shown)} more"
@@ -116,7 +117,9 @@ def _item(group: Group) -> str:
     return f"- {name}: {' '.join(parts) or markdown(finding.message)}"
 
 
-def _predictions(reported: Reported, *, every: bool) -> Iterator[str]:
+def predictions_table(
+    reported: Reported, *, every: bool, room: int = _ROOM[1], most_open: int = _OPEN
+) -> Iterator[str]:
     """Yield a table of all predictions, those first of which there is more to say; folded if it is long."""
     several = in_order_of_interest(reported)
     if not several:
@@ -124,8 +127,8 @@ def _predictions(reported: Reported, *, every: bool) -> Iterator[str]:
     told = {one.id for one in reported.findings if one.code != _REGISTERED}
     base = f" at {reported.compared} |" if any(is_changed(one, reported.compared) for one in several) else ""
     rows = [_stands(reported, one, told, has_base=bool(base)) for one in several]
-    shown = rows if every else _fitting(rows, _ROOM[1])
-    is_folded = not every and len(rows) > _OPEN
+    shown = rows if every else fitting(rows, room)
+    is_folded = not every and len(rows) > most_open
     yield from ("", f"<details><summary>{len(rows)} predictions</summary>") if is_folded else ()
     yield from (
         "",
@@ -142,27 +145,33 @@ def _stands(reported: Reported, one: Audited, told: set[str], *, has_base: bool)
     """Return a row; in what words it claims it is told where something was found about it."""
     base = recorded_text(one.base) if is_changed(one, reported.compared) else "the same"
     cells = [
-        _cell(one.id),
-        markdown(cut(stands_text(one), _LONGEST)),
+        cell(one.id),
+        markdown(clipped(stands_text(one), _LONGEST)),
         markdown(recorded_text(one.head)),
         *([markdown(base)] if has_base else []),
-        markdown(cut(one.claim, _CLAIM)) if one.id in told else "",
+        markdown(clipped(one.claim, _CLAIM)) if one.id in told else "",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _fitting(lines: Iterable[str], room: int) -> list[str]:
+def size(text: str) -> int:
+    """Return how long a text is where characters beyond the first plane are two, as GitHub may count them."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fitting(lines: Iterable[str], room: int) -> list[str]:
     """Return as many of the first lines as have room."""
-    fitting = []
+    kept = []
     for line in lines:
-        room -= len(line) + 1
+        room -= size(line) + 1
         if room < 0:
             break
-        fitting.append(line)
-    return fitting
+        kept.append(line)
+    return kept
 
 
-def _unproven(reported: Reported) -> Iterator[str]:
+def unproven(reported: Reported) -> Iterator[str]:
+    """Yield, folded, what no history can prove."""
     if reported.unproven:
         yield from ("", "<details><summary>What can't be proven</summary>", "")
         yield from (f"- {markdown(sentence)}" for sentence in reported.unproven)

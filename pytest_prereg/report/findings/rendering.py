@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 Format = Literal["terminal", "markdown", "github", "gitlab", "sarif", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_GATE = "gate"
+"""The command whose findings are told prediction by prediction."""
 
 
 def rendered(
@@ -25,13 +27,9 @@ def rendered(
     """
     match form:
         case "terminal":
-            from pytest_prereg.report.findings.terminal import terminal_lines  # noqa: PLC0415
-
-            return _text(terminal_lines(reported, width, every=every, unicode=unicode))
+            return _text(_lines(reported, width, every=every, unicode=unicode))
         case "markdown":
-            from pytest_prereg.report.findings.markdown import markdown_text  # noqa: PLC0415
-
-            return markdown_text(reported, every=every).encode()
+            return _markdown(reported, every=every).encode()
         case "github":
             from pytest_prereg.report.findings.github import github_lines  # noqa: PLC0415
 
@@ -48,6 +46,26 @@ def rendered(
             from pytest_prereg.report.findings.document import document_json  # noqa: PLC0415
 
             return document_json(reported)
+
+
+def _lines(reported: Reported, width: int, *, every: bool, unicode: bool) -> list[str]:
+    if reported.command == _GATE:
+        from pytest_prereg.report.findings.pull_request_terminal import pull_request_lines  # noqa: PLC0415
+
+        return pull_request_lines(reported, width, every=every, unicode=unicode)
+    from pytest_prereg.report.findings.terminal import terminal_lines  # noqa: PLC0415
+
+    return terminal_lines(reported, width, every=every, unicode=unicode)
+
+
+def _markdown(reported: Reported, *, every: bool) -> str:
+    if reported.command == _GATE:
+        from pytest_prereg.report.findings.pull_request_markdown import pull_request_markdown  # noqa: PLC0415
+
+        return pull_request_markdown(reported, every=every)
+    from pytest_prereg.report.findings.markdown import markdown_text  # noqa: PLC0415
+
+    return markdown_text(reported, every=every)
 
 
 def _text(lines: list[str]) -> bytes:

@@ -73,8 +73,8 @@ def terminal_lines(
         *(line for group in groups for line in _group(group, width, text, said)),
         *([""] if reported.findings else []),
         *_stands(reported, width, text, every=every),
-        *(line for told in standings(reported) for line in _hung("", text(told), width, 2)),
-        *_unproven(reported, width, text),
+        *(line for told in standings(reported) for line in hung("", text(told), width, 2)),
+        *unproven(reported, width, text),
         "",
         *broken(text(result(reported)), width),
     ]
@@ -87,16 +87,16 @@ def _group(group: Group, width: int, text: Text, said: set[tuple[str, str]]) -> 
     mark = mark_of(group.first)
     start = f"{mark:<8}{group.first.code}  "
     if group.is_folded:
-        yield from _hung(start, text(plain(f"{folded_text(group)} (--all)")), width, _indent(width))
+        yield from hung(start, text(plain(f"{folded_text(group)} (--all)")), width, indent_of(width))
         return
     yield from _headed(start, group.first, width, text)
-    indent = " " * _indent(width)
+    indent = " " * indent_of(width)
     room = width - len(indent)
     yield from (indent + line for line in broken(text(plain(group.first.message)), room))
     if group.first.acknowledged is not None:
-        yield from (indent + line for line in broken(text(_acknowledged(group.first, said)), room))
+        yield from (indent + line for line in broken(text(acknowledged(group.first, said)), room))
     if mark in _ADVISED:
-        yield from (indent + line for line in _advice(group.first, room, text, said))
+        yield from (indent + line for line in advice(group.first, room, text, said))
 
 
 def _headed(start: str, finding: Finding, width: int, text: Text) -> Iterator[str]:
@@ -106,8 +106,8 @@ def _headed(start: str, finding: Finding, width: int, text: Text) -> Iterator[st
     if width_of(whole) <= width:
         yield whole
         return
-    yield from _hung(start, name, width, _indent(width))
-    yield from (" " * _indent(width) + line for line in broken(place, width - _indent(width)))
+    yield from hung(start, name, width, indent_of(width))
+    yield from (" " * indent_of(width) + line for line in broken(place, width - indent_of(width)))
 
 
 def _place(finding: Finding) -> str:
@@ -116,14 +116,15 @@ def _place(finding: Finding) -> str:
     return " ".join(part for part in (path, commit) if part)
 
 
-def _acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
+def acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
+    """Return by what a review is acknowledged; what was ``said`` of the same code is not said again."""
     reason = plain(acknowledged_text(finding))
     is_new = (finding.code, reason) not in said
     said.add((finding.code, reason))
     return reason if is_new else "acknowledged with the same reason"
 
 
-def _advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
+def advice(finding: Finding, room: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
     """Yield what to do; what was ``said`` of the same code before is not said again."""
     for words, command in advised(finding):
         is_new, is_other = ((finding.code, one) not in said for one in (words, command))
@@ -150,12 +151,12 @@ def _stands(reported: Reported, width: int, text: Text, *, every: bool) -> Itera
 
 def _stand(one: Audited, compared: str | None, width: int, text: Text) -> Iterator[str]:
     name, stands = text(plain(one.id)), text(plain(stands_text(one)))
-    inner = " " * (_indent(width) if width >= _NARROW else 4)
+    inner = " " * (indent_of(width) if width >= _NARROW else 4)
     whole = f"  {name}  {stands}"
     if width_of(whole) <= width:
         yield whole
     else:
-        yield from _hung("  ", name, width, len(inner))
+        yield from hung("  ", name, width, len(inner))
         yield from (inner + line for line in broken(stands, width - len(inner)))
     words = f"recorded: {recorded_text(one.head)}" if one.head else ""
     if is_changed(one, compared):
@@ -163,21 +164,23 @@ def _stand(one: Audited, compared: str | None, width: int, text: Text) -> Iterat
     yield from (inner + line for line in broken(text(plain(words)), width - len(inner)))
 
 
-def _unproven(reported: Reported, width: int, text: Text) -> Iterator[str]:
+def unproven(reported: Reported, width: int, text: Text) -> Iterator[str]:
+    """Yield what no history can prove, below an empty line."""
     if not reported.unproven:
         return
     yield ""
     yield "can't be proven:"
     for sentence in reported.unproven:
-        yield from _hung("  - ", text(plain(sentence)), width, 4)
+        yield from hung("  - ", text(plain(sentence)), width, 4)
 
 
-def _hung(start: str, words: str, width: int, indent: int) -> Iterator[str]:
+def hung(start: str, words: str, width: int, indent: int) -> Iterator[str]:
     """Yield ``start`` with words behind it, and what does not fit on lines below, indented."""
     first, *rest = broken(words, width - len(start)) or [""]
     yield start + first
     yield from (" " * indent + line for line in broken(" ".join(rest), width - indent))
 
 
-def _indent(width: int) -> int:
+def indent_of(width: int) -> int:
+    """Return how far what is said of a finding is indented."""
     return 8 if width >= _NARROW else 2

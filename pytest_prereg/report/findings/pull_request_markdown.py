@@ -1,0 +1,198 @@
+"""What a pull request changes, as Markdown of GitHub's kind: for a comment, and for who has one minute.
+
+First what it amounts to, then a row for each prediction that is changed, then what to do; all else is folded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.audited import Recorded
+from pytest_prereg.report.findings import pull_request_words as words
+from pytest_prereg.report.findings.harmless import clipped, code, markdown
+from pytest_prereg.report.findings.markdown import (
+    SIGNS,
+    cell,
+    findings_table,
+    fitting,
+    predictions_table,
+    size,
+    unproven,
+)
+from pytest_prereg.report.findings.pull_request import Row, changes, folded, rows_of
+from pytest_prereg.report.findings.summing_up import Mark, acknowledged_text, advised, counted, mark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_prereg.audit.finding import Finding
+    from pytest_prereg.report.findings.reported import Reported
+
+_MOST = 62_000
+"""Characters in all: a comment of GitHub has at most 65,536, and whoever posts it adds some."""
+_ROOM = 24_000, 14_000, 8_000
+"""Characters for the table, for what to do and for what is acknowledged."""
+_LEAST = 2_000
+"""Room below which a folded table is left out."""
+_LISTED = 300
+"""Most predictions of which a table of all is given."""
+_NAME = 120
+_WANTS = 80
+_MESSAGE = 400
+_LINE = 600
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_SHOWN = {"supported": "✅", "refuted": "❌", "inconclusive": "❔"}
+_CODE = re.compile(r"PR\d+")
+_OPENING = {
+    Mark.ERROR: "⛔",
+    Mark.UNKNOWN: "❔",
+    Mark.REVIEW: "👀",
+    Mark.SEEN: "☑️",
+    Mark.NOTICE: "💬",
+}
+_HEAD = (
+    "",
+    "| | prediction | base | this pull request | wants | n | notes |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def pull_request_markdown(reported: Reported, *, every: bool = False) -> str:
+    """Return what a person who looks at a pull request should see, as one text.
+
+    Args:
+        reported: What was found.
+        every: Show all of it, each row by itself, even if it is longer than a comment of GitHub may be.
+    """
+    first = [*_top(reported), *_table(reported, every=every), *_lists(reported, every=every)]
+    last = list(unproven(reported))
+    room = _MOST - sum(size(line) + 1 for line in (*first, *last))
+    middle = list(_details(reported, room, every=every))
+    return "\n".join([*first, *middle, *last]) + "\n"
+
+
+def _top(reported: Reported) -> Iterator[str]:
+    base, head = words.ends(reported)
+    yield f"## Pre-registered predictions: {words.heading(reported)}"
+    yield ""
+    told = changes(reported) if reported.is_loaded else "no prediction was looked at"
+    commits = f"{code(base)} → {code(head)} · " if reported.base or reported.head else ""
+    failing = counted(one for one in reported.findings if one.fails) if reported.exit else ""
+    amounts = f" · **{failing}**" if failing else ""
+    study = markdown(clipped(reported.study, _NAME))
+    yield f"{commits}{study}: {markdown(told or 'no predictions')}{amounts}"
+
+
+def _table(reported: Reported, *, every: bool) -> Iterator[str]:
+    rows = [
+        _folded(part) if len(part) > 1 else _row(part[0]) for part in folded(rows_of(reported), every=every)
+    ]
+    if not rows:
+        return
+    yield from _HEAD
+    shown = rows if every else fitting(rows, _ROOM[0])
+    yield from shown
+    if len(shown) < len(rows):
+        yield f"| | and {len(rows) - len(shown)} more | | | | | |"
+
+
+def _row(row: Row) -> str:
+    told = [_remark(clipped(text, _MESSAGE)) for text in words.remarks(row)]
+    name = cell(clipped(row.name, _NAME)) if row.name else "the study"
+    if row.one is None:
+        return _cells(_sign(row), name, "", "", "", "", "<br>".join(told))
+    when = markdown(words.registration(row.one))
+    by = words.moved(row.one)
+    here = _verdict(words.here_verdict(row)) + (f"<br>moved{_NO_BREAK}{_whole(by)}" if by else "")
+    about = "<br>".join(filter(None, (*told, when)))
+    base = _verdict(words.base_verdict(row))
+    wants = markdown(clipped(row.one.wants, _WANTS))
+    return _cells(_sign(row), name, base, here, wants, markdown(words.count(row.one)), about)
+
+
+def _remark(text: str) -> str:
+    start, _, rest = text.partition(" ")
+    return f"**{start}** {markdown(rest)}" if _CODE.fullmatch(start) else markdown(text)
+
+
+def _sign(row: Row) -> str:
+    return SIGNS[row.mark].replace(" ", _NO_BREAK)
+
+
+def _cells(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _folded(rows: list[Row]) -> str:
+    return _cells(_sign(rows[0]), "", "", "", "", "", markdown(words.folded_rows(rows)))
+
+
+def _verdict(recorded: Recorded | str) -> str:
+    if not isinstance(recorded, Recorded):
+        return markdown(recorded)
+    word = f"{_SHOWN.get(recorded.verdict, '')} {markdown(words.verdict_word(recorded))}".strip()
+    return "<br>".join(filter(None, (word, _whole(words.numbers(recorded)))))
+
+
+def _whole(text: str) -> str:
+    """Return numbers so that no line of a cell ends within them."""
+    return markdown(text).replace(" ", _NO_BREAK)
+
+
+def _lists(reported: Reported, *, every: bool) -> Iterator[str]:
+    """Yield what to do about what fails, what is acknowledged, who approves it, and what was there before."""
+    found = [one for row in rows_of(reported) for one in row.findings]
+    yield from _listed("What to do", [_to_do(one) for one in found if one.fails], _ROOM[1], every=every)
+    seen = [_seen(one) for one in found if mark_of(one) is Mark.SEEN]
+    yield from _listed("Acknowledged in the lock", seen, _ROOM[2], every=every)
+    for sentence in words.sentences(reported):
+        yield from ("", markdown(clipped(sentence, _LINE)))
+
+
+def _listed(title: str, items: list[str], room: int, *, every: bool) -> Iterator[str]:
+    if items:
+        shown = items if every else fitting(items, room)
+        yield from ("", f"**{title}**", "", *shown)
+        if len(shown) < len(items):
+            yield f"- and {len(items) - len(shown)} more"
+
+
+def _to_do(finding: Finding) -> str:
+    parts = (
+        f"{markdown(clipped(told, _MESSAGE))} {code(clipped(command, _LINE))}".strip()
+        for told, command in advised(finding)
+    )
+    return f"- {_what(finding)}. {' · '.join(parts)}".rstrip()
+
+
+def _seen(finding: Finding) -> str:
+    return f"- {_what(finding)}. *{markdown(clipped(acknowledged_text(finding), _MESSAGE))}*"
+
+
+def _what(finding: Finding) -> str:
+    """Return what a finding says, behind its sign and its name."""
+    name = code(clipped(finding.id, _NAME))
+    said = markdown(clipped(words.message_of(finding), _MESSAGE))
+    beside = "" if not name or said.startswith(":") else " "
+    return f"{_OPENING[mark_of(finding)]} {name}{beside}{said} ({finding.code})"
+
+
+def _details(reported: Reported, room: int, *, every: bool) -> Iterator[str]:
+    """Yield, folded, all predictions where they are not too many, and all findings in full."""
+    for title, lines in (
+        (f"All {len(reported.predictions)} predictions", _all(reported, room // 2, every=every)),
+        (
+            f"All {len(reported.findings)} findings in full",
+            findings_table(reported, every=every, room=room // 2 - _LEAST // 2),
+        ),
+    ):
+        body = list(lines)
+        if body and (every or room >= 2 * _LEAST):
+            yield from ("", f"<details><summary>{title}</summary>", *body, "", "</details>")
+
+
+def _all(reported: Reported, room: int, *, every: bool) -> Iterable[str]:
+    if not every and len(reported.predictions) > _LISTED:
+        return ()
+    return predictions_table(reported, every=every, room=room - _LEAST // 2, most_open=_LISTED)

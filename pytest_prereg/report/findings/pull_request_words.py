@@ -1,0 +1,257 @@
+"""What a pull request's summary says, in plain words: verdicts, what moved, what came first, who approves.
+
+Locks are written by whoever opens the pull request: no number and no word in one is taken to be well-formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pytest_prereg.audit.finding import Finding, Level
+from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.numbers import decimals, number_text, number_texts, place_of, suffix
+from pytest_prereg.report.findings.harmless import clipped
+from pytest_prereg.report.findings.pull_request import NEW, Change, Row
+from pytest_prereg.report.findings.rules import RULES, rule_of
+from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_prereg.audit.audited import Audited, Recorded
+    from pytest_prereg.report.findings.reported import Reported
+
+_WORD = 40
+"""Cells of a verdict or a reason that somebody may have written by hand."""
+_NUMBERS = 80
+_FEW = 90
+"""Cells of what is said in few words."""
+_REASON = 160
+_SHORT = 8
+_REGISTERED = "PR201"
+_NAMED = 5
+_MOST = 6
+"""Most kinds of findings that are told of one prediction."""
+_PERCENT = 1000
+"""From where on a change is no longer told in percent."""
+_ONE_DECIMAL = 10
+_ORDERS = {
+    "after-evidence": "registered after its evidence",
+    "mismatch": "the evidence is of another registration",
+    "unverifiable": "whether it was registered before can't be told",
+    "unregistered": "not registered",
+}
+"""Grades in words that need no more than that."""
+_BRIEF = {
+    ("PR203", Level.NOTICE): "withdrawn or put back",
+    ("PR202", Level.ERROR): "changed without an amendment",
+}
+
+
+def heading(reported: Reported) -> str:
+    """Return the result in a few words."""
+    marks = {mark_of(one) for one in reported.findings if one.fails}
+    if reported.exit and Mark.ERROR in marks:
+        return "can't pass"
+    if reported.exit and Mark.REVIEW in marks:
+        return "needs a person's eyes"
+    if reported.exit:
+        return "could not tell" if Mark.UNKNOWN in marks else "can't pass"
+    if any(mark_of(one) is Mark.SEEN for one in reported.findings):
+        return "a code owner has to approve" if reported.covered else "acknowledged in the lock"
+    return "nothing needs a person" if reported.findings else "nothing to look at"
+
+
+def ends(reported: Reported) -> tuple[str, str]:
+    """Return the short hashes of the merge base and of the head; a question mark for what is not known."""
+    base = reported.base or reported.compared or "?"
+    return base[:_SHORT], (reported.head or "?")[:_SHORT]
+
+
+def base_verdict(row: Row) -> Recorded | str:
+    """Return the verdict at the base, or why there is none."""
+    assert row.one is not None
+    return row.one.base or ("not registered" if row.change in NEW else "no verdict")
+
+
+def here_verdict(row: Row) -> Recorded | str:
+    """Return the verdict here, or why there is none to show."""
+    assert row.one is not None
+    if row.one.status == "removed":
+        return "removed"
+    if row.change is Change.WITHDRAWN or row.one.status == "withdrawn":
+        return f"withdrawn{', counted as refuted' if row.one.is_counted else ''}"
+    if row.one.head is None:
+        return "verdict taken out" if row.one.base else "no verdict"
+    return "the same" if row.one.head == row.one.base else row.one.head
+
+
+def verdict_word(recorded: Recorded) -> str:
+    """Return the verdict, and why it is inconclusive: ``inconclusive (straddles)``."""
+    why = f" ({clipped(recorded.reason, _WORD)})" if recorded.reason else ""
+    return f"{clipped(recorded.verdict, _WORD)}{why}"
+
+
+def numbers(recorded: Recorded) -> str:
+    """Return the estimate with its interval and unit; empty where it has none."""
+    estimate, interval = _finite(recorded.estimate), recorded.interval
+    if estimate is None and interval is None:
+        return ""
+    sides = interval and tuple(map(_finite, interval))
+    return clipped(number_text(estimate, sides, recorded.unit), _NUMBERS)
+
+
+def moved(one: Audited) -> str:
+    """Return by how much the estimate moved: ``-0.29 (-22 %)``; empty where that can't be said."""
+    if one.base is None or one.head is None or one.base.unit != one.head.unit:
+        return ""
+    before, after = _finite(one.base.estimate), _finite(one.head.estimate)
+    if before is None or after is None or before == after or not math.isfinite(after - before):
+        return ""
+    by = after - before
+    place = min(map(_decimals, (one.base, one.head)))
+    if not round(by, place):
+        place = place_of(by, 1)
+    (text,) = number_texts(by, None, place=place)
+    return clipped(f"{'+' * (by > 0)}{text}{suffix(one.head.unit)}{_percent(by, before, after)}", _WORD)
+
+
+def _decimals(recorded: Recorded) -> int:
+    return decimals(_finite(recorded.estimate), [_finite(end) for end in recorded.interval or ()])
+
+
+def _percent(by: float, before: float, after: float) -> str:
+    """Return the change in percent, where both have one sign and it can be read."""
+    if before * after <= 0 or not math.isfinite(by / before):
+        return ""
+    percent = 100 * by / abs(before)
+    if abs(percent) >= _PERCENT:
+        return ""
+    return f" ({percent:+.{int(abs(percent) < _ONE_DECIMAL)}f} %)"
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a number as one that can be printed, or ``None``."""
+    with suppress(OverflowError, TypeError, ValueError):
+        if value is not None and math.isfinite(value):
+            return float(value)
+    return None
+
+
+def count(one: Audited) -> str:
+    """Return n: ``15``; ``10 → 15`` where it changed."""
+    counts = [str(each.n) for each in (one.base, one.head) if each is not None and each.n is not None]
+    return clipped(" → ".join(dict.fromkeys(counts)), _WORD)
+
+
+def registration(one: Audited) -> str:
+    """Return whether a prediction was registered before its evidence, and where either came in.
+
+    ``registered here in 2f1c0de1, measured in 9ab33e1f``
+    """
+    registered, measured = _in(one.registered), _in(one.measured)
+    if one.order is None or one.status == "removed":
+        return ""
+    if one.order == "simultaneous":
+        return f"registered and measured in the same commit{measured.replace(' in', ',')}"
+    if one.order == "after-evidence" and registered and measured:
+        return f"{_ORDERS[one.order]}: measured{measured}, registered{registered}"
+    if one.order in _ORDERS:
+        return _ORDERS[one.order]
+    return f"{_registered(one, registered)}{_measured(one, measured)}"
+
+
+def _registered(one: Audited, commit: str) -> str:
+    where = f"registered here{commit}" if not one.is_at_base else f"registered at the base{commit}"
+    if one.order == "registered-one-side":
+        return f"{where}, on one side of a merge"
+    return f"{where}, before its evidence as a tag shows" if one.order == "witnessed" else where
+
+
+def _measured(one: Audited, commit: str) -> str:
+    then = f", measured{commit}" if commit else (", not measured yet" if one.head is None else "")
+    return f"{then}; its data were known: a replication" if one.standing == "replication" else then
+
+
+def _in(commit: str | None) -> str:
+    return f" in {commit[:_SHORT]}" if commit else ""
+
+
+def remarks(row: Row) -> Iterator[str]:
+    """Yield each code with few words, how often it is there, whether it is acknowledged; then the flags."""
+    told = Counter((one.code, _brief(one), one.acknowledged is not None) for one in told_apart(row))
+    for (code, brief, is_seen), times in list(told.items())[:_MOST]:
+        yield f"{code} {brief}{f' ({times} times)' * (times > 1)}{', acknowledged' * is_seen}"
+    if len(told) > _MOST:
+        yield f"and {len(told) - _MOST} more"
+    if row.one is not None and row.one.status == "withdrawn" and row.one.withdrawal:
+        yield f"reason: {clipped(row.one.withdrawal, _REASON)}"
+    if row.one is not None and row.one.flags:
+        yield clipped(", ".join(row.one.flags), _REASON)
+
+
+def told_apart(row: Row) -> list[Finding]:
+    """Return the findings of a row that say more than since when it is registered, which is told anyway."""
+    return [one for one in row.findings if one.code != _REGISTERED or row.one is None]
+
+
+def _brief(finding: Finding) -> str:
+    if finding.untold:
+        return "could not be told"
+    if finding.code not in RULES:
+        return clipped(finding.message, _FEW)
+    return _BRIEF.get((finding.code, finding.level)) or rule_of(finding.code).brief
+
+
+def folded_rows(rows: list[Row]) -> str:
+    """Return what many rows of one kind are: ``300 registered: a, b, c and 297 more``."""
+    change = rows[0].change
+    what = change if change is not Change.NONE else rule_of(rows[0].findings[0].code).folded
+    return f"{len(rows)} {what}: {_named(row.name for row in rows)}"
+
+
+def message_of(finding: Finding) -> str:
+    """Return what a finding says, to be put behind its prediction's name: it is not named again."""
+    message = finding.message.removeprefix(f'"{finding.id}" ').rstrip(".")
+    return message if message != finding.message.rstrip(".") or not finding.id else f": {message}"
+
+
+def sentences(reported: Reported) -> Iterator[str]:
+    """Yield who has to approve what is for a person to decide, and what fails at the base already."""
+    for told in (_approval(reported), _already(reported)):
+        if told:
+            yield f"{told[0].upper()}{told[1:]}."
+
+
+def _approval(reported: Reported) -> str:
+    marks = {mark_of(one) for one in reported.findings}
+    lock = clipped(shown(reported.file.with_suffix(".lock")), _REASON)
+    if not marks & {Mark.REVIEW, Mark.SEEN}:
+        return ""
+    if reported.covered:
+        first = "once that is acknowledged in the lock, " if Mark.REVIEW in marks else ""
+        return f"{first}a code owner of {lock} has to approve it, by {reported.covered} at the base"
+    if Mark.REVIEW not in marks:
+        return f"the lock's word is enough here: no CODEOWNERS at the base covers {lock}"
+    return (
+        f"no CODEOWNERS at the base covers {lock}: this stays red until a person merges over it, or the "
+        "base's workflow passes --acknowledge lock"
+    )
+
+
+def _already(reported: Reported) -> str:
+    if not reported.standing:
+        return ""
+    named = (" ".join(filter(None, (one.code, one.id))) for one in reported.standing)
+    return (
+        f"at the base already, and not of this pull request: {counted(reported.standing)} ({_named(named)})"
+    )
+
+
+def _named(names: Iterable[str]) -> str:
+    several = [clipped(name, _WORD) for name in dict.fromkeys(names)]
+    few = several if len(several) <= _NAMED + 1 else several[:_NAMED]
+    return ", ".join(few) + (f" and {len(several) - len(few)} more" if len(few) < len(several) else "")
