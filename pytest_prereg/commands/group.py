@@ -66,6 +66,14 @@ def say(line: str) -> None:
     click.echo(line if can_draw(sys.stdout.encoding) else ascii_text(line))
 
 
+def say_wrapped(sentence: str) -> None:
+    """Print a sentence in lines no wider than the terminal; a command to copy is said in one."""
+    from pytest_prereg.report.columns import hanging  # noqa: PLC0415
+
+    for line in hanging(sentence, width()):
+        say(line)
+
+
 def _of_system(error: OSError) -> str:
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason

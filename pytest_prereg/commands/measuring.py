@@ -16,6 +16,7 @@ from pytest_prereg.commands.group import (
     load,
     main,
     say,
+    say_wrapped,
     study_option,
     tell,
     width,
@@ -66,7 +67,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
         )
     told.end(shown(path))
     for line in elsewhere(study, [experiment]):
-        say(line)
+        say_wrapped(line)
     if told.failed or told.unreduced:
         raise SystemExit(EXIT_ERRORS)
 
@@ -109,8 +110,8 @@ class _Told:
         from pytest_prereg.report.commands import whole_text  # noqa: PLC0415
 
         for line in (*self.fallbacks, *self.unreduced):
-            say(line)
-        say(f"pilot, never judged; kept in {path}")
+            say_wrapped(line)
+        say_wrapped(f"pilot, never judged; kept in {path}")
         seconds = whole_duration(self.experiment, self.seconds)
         if seconds is not None and self.experiment.planned and not self.failed:
             say(whole_text(self.experiment.planned, seconds))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pytest_prereg.commands.group import main, say, study_file, study_option
+from pytest_prereg.commands.group import main, say, say_wrapped, study_file, study_option
 from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.registry.refusals import quoted, typed
 
@@ -60,8 +60,10 @@ def new(name: str, *, file: Path | None, result: str | None, **typed_in: Any) ->
     _require(predicts=typed_in["predicts"], falsifier=typed_in["falsifier"])
     # --study, which is no part of what is asked for
     added = add_to_study(Asked(id=name, file=result, **typed_in), _target(file))
-    for line in (*_written(name, added), *_notes(name, added), *_next(name, added)):
-        say(line)
+    for sentence in (*_written(name, added), *_notes(name, added)):
+        say_wrapped(sentence)
+    for command in _next(name, added):
+        say(command)
 
 
 _REGIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,17 @@ def wrapped(text: str, width: int) -> Iterator[str]:
         line = cut(longer, width)
     if line:
         yield line
+
+
+def hanging(text: str, width: int) -> list[str]:
+    """Return ``text`` in lines of at most ``width`` characters, all but the first indented.
+
+    A longer word stays whole, as a path has to that somebody may copy.
+    """
+    text = " ".join(text.split())
+    return textwrap.wrap(
+        text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def broken(text: str, width: int) -> list[str]:

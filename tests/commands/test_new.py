@@ -117,6 +117,16 @@ def test_a_program_that_is_missing_here_is_a_note_and_no_error():
 
 
 @pytest.mark.usefixtures("repository")
+def test_what_is_no_command_to_copy_is_no_wider_than_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    name = "no-such-program-in-any-folder-that-is-looked-through"
+    said = new("gone", "--command", f"{name} -x", *COMPARED[2:], *REGIONS).stdout
+    assert f'note: there is no program "{name}" here' in " ".join(said.split())
+    wide = [line for line in said.splitlines() if len(line) > 60]
+    assert [line.split(":")[0] for line in wide] == ["register"]
+
+
+@pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize(
     ("above", "below"), [("", ""), ("", "\n"), ("", "# kept"), ("", "# kept\r\n"), ("\ufeff# kept\n", "")]
 )

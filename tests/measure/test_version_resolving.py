@@ -261,10 +261,20 @@ def test_without_a_repository_or_a_commit_there_is_no_version(tmp_path: Path):
     outside = Repository(tmp_path / "outside")
     outside.path.mkdir()
     outside.write_study()
-    assert '"ref" needs a git repository' in refused(outside)
+    told = refused(outside)
+    assert '"ref" needs a git repository' in told
+    assert told.endswith("    git init\n    git add --all && git commit -m 'Begin'")
     empty = Repository.made(tmp_path / "empty")
     empty.write_study()
-    assert "there is no commit yet" in refused(empty)
+    assert "there is no commit yet\n    git add --all && git commit -m 'Begin'" in refused(empty)
+
+
+def test_a_repository_that_git_refuses_is_not_begun_anew(repository: Repository):
+    repository.write_study()
+    (repository.path / ".git" / "HEAD").write_text("broken", encoding="utf-8")
+    told = refused(repository)
+    assert '"ref" needs a git repository' in told
+    assert "git init" not in told
 
 
 def test_a_submodule_with_changes_of_its_own_is_refused(repository: Repository, tmp_path: Path):

@@ -217,7 +217,7 @@ def test_a_folder_in_place_of_the_study(project, judge):
     (project.path / TOML).unlink()
     (project.path / TOML).mkdir()
 
-    assert locked_in_vain(project) == ["predictions.toml: PR001: can't be read: Is a directory"]
+    assert locked_in_vain(project) == ["predictions.toml: PR001: can't be read: it is a folder, and no file"]
     result = judge(project)
     result.stderr.fnmatch_lines(["ERROR: *predictions.toml is a folder, and not a study"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -227,7 +227,9 @@ def test_a_folder_in_place_of_the_lock(project, refused):
     (project.path / LOCK).unlink()
     (project.path / LOCK).mkdir()
 
-    assert refused()[0] == "predictions.lock: PR011: unreadable lock: can't be read: Is a directory"
+    assert (
+        refused()[0] == "predictions.lock: PR011: unreadable lock: can't be read: it is a folder, and no file"
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SHORT = 7
 """Digits of a name that people are shown."""
+FIRST = "git add --all && git commit -m 'Begin'"
+"""How there is a commit, of which a version can be."""
 
 
 class Resolved(NamedTuple):
@@ -99,7 +101,7 @@ class _Resolver:
         return series.trees
 
     def _version(self, arm: str, ref: str, *, kept: bool) -> Version:
-        head = self._commit("HEAD", "there is no commit yet")
+        head = self._commit("HEAD", "there is no commit yet", FIRST)
         if ref == WORK_TREE:
             self.notes += [f"{arm} is the work tree, not {name}" for name in self._named(WORK_TREE)]
             return self._work_tree(arm, head, kept=kept)
@@ -193,7 +195,8 @@ class _Resolver:
         except GitError as error:
             arm = next(iter(refs_of(self.experiment)))
             message = f'"ref" needs a git repository around the study: {error}'
-            raise MeasureError(self._problem(arm, message, None)) from error
+            advice = None if found_above(self.study.folder) else f"git init\n{FIRST}"
+            raise MeasureError(self._problem(arm, message, advice)) from error
 
     def _problem(self, arm: str, message: str, advice: str | None) -> Problem:
         return problem_of_arm(self.study, self.experiment, arm, message, code="PR134", advice=advice)
@@ -201,6 +204,12 @@ class _Resolver:
     def _raise(self) -> None:
         if self._problems:
             raise MeasureError(self._problems)
+
+
+def found_above(folder: Path) -> bool:
+    """Whether there is a repository, though git says nothing of it."""
+    here = folder.resolve()
+    return any((place / ".git").exists() for place in (here, *here.parents))
 
 
 def problem_of_arm(
