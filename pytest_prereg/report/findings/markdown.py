@@ -39,6 +39,7 @@ SIGNS = {
 }
 _LONGEST = 1000
 """Characters of a message."""
+_PATH = 300
 _ROOM = 26_000, 14_000, 14_000
 """Characters for findings, predictions and what to do: a comment of GitHub has at most 65,536."""
 _OPEN = 20
@@ -88,12 +89,12 @@ def _row(group: Group) -> str:
         return f"| {sign} | {finding.code} | | {markdown(clipped(folded_text(group), _LONGEST))} | |"
     path = f"{finding.path}:{finding.line}" if finding.path and finding.line else finding.path
     commit = finding.commit and finding.commit[:_SHORT]
-    where = ", ".join(cell(part) for part in (path, commit) if part)
+    where = ", ".join(cell(clipped(part, _PATH)) for part in (path, commit) if part)
     what = markdown(clipped(finding.message, _LONGEST))
     if finding.acknowledged is not None:
         words, _, reason = acknowledged_text(finding).partition(" ")
         what += f" *{markdown(words.capitalize())}* {markdown(clipped(reason, _LONGEST))}"
-    return f"| {sign} | {finding.code} | {cell(finding.id)} | {what} | {where} |"
+    return f"| {sign} | {finding.code} | {cell(clipped(finding.id, _PATH))} | {what} | {where} |"
 
 
 def cell(text: str) -> str:

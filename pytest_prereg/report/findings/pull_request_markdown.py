@@ -24,7 +24,7 @@ from pytest_prereg.report.findings.pull_request import Row, changes, folded, row
 from pytest_prereg.report.findings.summing_up import Mark, acknowledged_text, advised, counted, mark_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pytest_prereg.audit.finding import Finding
     from pytest_prereg.report.findings.reported import Reported
@@ -39,7 +39,9 @@ _LISTED = 300
 """Most predictions of which a table of all is given."""
 _NAME = 120
 _WANTS = 80
-_MESSAGE = 400
+_MESSAGES = 400, 160, 60
+"""Characters of a message: where not all have room, fewer."""
+_REMARK = 200
 _LINE = 600
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _SHOWN = {"supported": "✅", "refuted": "❌", "inconclusive": "❔"}
@@ -94,11 +96,11 @@ def _table(reported: Reported, *, every: bool) -> Iterator[str]:
     shown = rows if every else fitting(rows, _ROOM[0])
     yield from shown
     if len(shown) < len(rows):
-        yield f"| | and {len(rows) - len(shown)} more | | | | | |"
+        yield f"| | {_more(len(rows) - len(shown))} | | | | | |"
 
 
 def _row(row: Row) -> str:
-    told = [_remark(clipped(text, _MESSAGE)) for text in words.remarks(row)]
+    told = [_remark(clipped(text, _REMARK)) for text in words.remarks(row)]
     name = cell(clipped(row.name, _NAME)) if row.name else "the study"
     if row.one is None:
         return _cells(_sign(row), name, "", "", "", "", "<br>".join(told))
@@ -143,37 +145,49 @@ def _whole(text: str) -> str:
 def _lists(reported: Reported, *, every: bool) -> Iterator[str]:
     """Yield what to do about what fails, what is acknowledged, who approves it, and what was there before."""
     found = [one for row in rows_of(reported) for one in row.findings]
-    yield from _listed("What to do", [_to_do(one) for one in found if one.fails], _ROOM[1], every=every)
-    seen = [_seen(one) for one in found if mark_of(one) is Mark.SEEN]
-    yield from _listed("Acknowledged in the lock", seen, _ROOM[2], every=every)
+    yield from _listed("What to do", [one for one in found if one.fails], _to_do, _ROOM[1], every=every)
+    seen = [one for one in found if mark_of(one) is Mark.SEEN]
+    yield from _listed("Acknowledged in the lock", seen, _seen, _ROOM[2], every=every)
     for sentence in words.sentences(reported):
         yield from ("", markdown(clipped(sentence, _LINE)))
 
 
-def _listed(title: str, items: list[str], room: int, *, every: bool) -> Iterator[str]:
-    if items:
+def _listed(
+    title: str, found: list[Finding], item: Callable[[Finding, int], str], room: int, *, every: bool
+) -> Iterator[str]:
+    """Yield an item for each finding, in fewer words where there is no room for more."""
+    if not found:
+        return
+    for most in _MESSAGES:
+        items = [item(one, most) for one in found]
         shown = items if every else fitting(items, room)
-        yield from ("", f"**{title}**", "", *shown)
-        if len(shown) < len(items):
-            yield f"- and {len(items) - len(shown)} more"
+        if len(shown) == len(items):
+            break
+    yield from ("", f"**{title}**", "", *shown)
+    if len(shown) < len(items):
+        yield f"- {_more(len(items) - len(shown))}"
 
 
-def _to_do(finding: Finding) -> str:
+def _more(count: int) -> str:
+    return f"and {count} more (`--all` shows them)"
+
+
+def _to_do(finding: Finding, most: int) -> str:
     parts = (
-        f"{markdown(clipped(told, _MESSAGE))} {code(clipped(command, _LINE))}".strip()
+        f"{markdown(clipped(told, most))} {code(clipped(command, _LINE))}".strip()
         for told, command in advised(finding)
     )
-    return f"- {_what(finding)}. {' · '.join(parts)}".rstrip()
+    return f"- {_what(finding, most)}. {' · '.join(parts)}".rstrip()
 
 
-def _seen(finding: Finding) -> str:
-    return f"- {_what(finding)}. *{markdown(clipped(acknowledged_text(finding), _MESSAGE))}*"
+def _seen(finding: Finding, most: int) -> str:
+    return f"- {_what(finding, most)}. *{markdown(clipped(acknowledged_text(finding), most))}*"
 
 
-def _what(finding: Finding) -> str:
+def _what(finding: Finding, most: int) -> str:
     """Return what a finding says, behind its sign and its name."""
     name = code(clipped(finding.id, _NAME))
-    said = markdown(clipped(words.message_of(finding), _MESSAGE))
+    said = markdown(clipped(words.message_of(finding), most))
     beside = "" if not name or said.startswith(":") else " "
     return f"{_OPENING[mark_of(finding)]} {name}{beside}{said} ({finding.code})"
 

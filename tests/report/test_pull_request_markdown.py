@@ -1,0 +1,319 @@
+"""The summary of a pull request, as GitHub's renderer makes a page of it: a table, and no markup of others."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from found_samples import (
+    BASE,
+    CHANGED,
+    FOUND_IN_IT,
+    HEAD,
+    HOSTILE,
+    NEW,
+    PULL_REQUEST,
+    UNCHANGED,
+    compared,
+    finding,
+    gated,
+    recorded,
+    registered,
+)
+from markdown_it import MarkdownIt
+
+from pytest_prereg.audit.finding import Level
+from pytest_prereg.report.findings.pull_request_markdown import pull_request_markdown
+from pytest_prereg.report.findings.rendering import rendered
+
+COMMENT = 65_536
+"""Characters of a comment of GitHub."""
+COLUMNS = 7
+CAME = "2f1c0de3, measured in 9ab33e14"
+OURS = {
+    *("h2", "p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em", "br"),
+    *("details", "summary"),
+}
+ZALGO = "e" + "\N{COMBINING ACUTE ACCENT}" * 100_000
+
+
+def github(text):
+    """As GitHub renders it; raw HTML is let through, so that what gets in can be seen."""
+    return cmarkgfm.github_flavored_markdown_to_html(text, options=Options.CMARK_OPT_UNSAFE)
+
+
+def commonmark(text):
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+
+
+def text_of(*findings, every=False, **keys):
+    return pull_request_markdown(gated(*findings, **keys), every=every)
+
+
+def rows_of(page):
+    """The cells of the first table, as text, a line break as a slash."""
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    cells = (re.findall(r"<td.*?>(.*?)</td>", row, re.DOTALL) for row in body.split("<tr>")[1:])
+    return [[_seen(cell) for cell in row] for row in cells]
+
+
+def _seen(cell):
+    shown = unescape(re.sub("<.*?>", "", re.sub(r"<br ?/?>", " / ", cell)))
+    return shown.replace("\N{NO-BREAK SPACE}", " ").replace("\N{ZERO WIDTH SPACE}", "")
+
+
+def page_of(*findings, **keys):
+    return github(text_of(*findings, **keys))
+
+
+def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
+    page = page_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
+    assert rows_of(page) == [
+        ["⛔ error", "old-claim", "❌ refuted / 0.70 [0.60, 0.80]", "removed", "", "10", "PR203 removed, not withdrawn"],
+        [
+            "👀 review",
+            "fused-is-faster",
+            "✅ supported / 1.310 [1.270, 1.350]",
+            "❔ inconclusive (straddles) / 1.020 [0.970, 1.070] / moved -0.290 (-22 %)",
+            "≥ 1.25",
+            "15",
+            f"PR205 verdict changed / subject-changed / registered at the base in {CAME}",
+        ],
+        [
+            "👀 review",
+            "quick-win",
+            "not registered",
+            "✅ supported / 1.120 [1.080, 1.160]",
+            "≥ 1.05",
+            "10",
+            f"PR204 registered and judged in one pull request / registered here in {CAME}",
+        ],
+    ]  # fmt: skip
+    assert "1 removed, 1 verdict changed, 1 registered and judged, 25 unchanged" in page
+    assert f"<code>{BASE[:8]}</code> → <code>{HEAD[:8]}</code>" in page
+    assert "<h2>Pre-registered predictions: can't pass</h2>" in page
+
+
+def test_what_to_do_is_a_line_for_each_that_fails_with_its_command():
+    page = page_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
+    items = page.split("<strong>What to do</strong>")[1].split("</ul>")[0].split("<li>")[1:]
+    assert [re.findall("<code>(.*?)</code>", unescape(item)) for item in items] == [
+        ["old-claim", "pytest-prereg withdraw old-claim --reason '…'"],
+        ["fused-is-faster", "pytest-prereg acknowledge PR205 fused-is-faster --reason '…'"],
+        ["quick-win", "pytest-prereg lock --tag", "pytest-prereg acknowledge PR204 quick-win --reason '…'"],
+    ]
+    assert "is registered, and is no longer in predictions.toml (PR203)." in items[0]
+
+
+REVIEW = FOUND_IN_IT[2]
+SEEN = finding("PR205", CHANGED.id, Level.REVIEW, acknowledged="measured anew")
+
+
+@pytest.mark.parametrize(
+    ("findings", "keys", "said"),
+    [
+        ([REVIEW, finding()], {}, "can't pass"),
+        ([REVIEW, finding(untold=True)], {}, "needs a person's eyes"),
+        ([finding(untold=True)], {}, "could not tell"),
+        ([SEEN], {}, "a code owner has to approve"),
+        ([SEEN], {"covered": None}, "acknowledged in the lock"),
+        (registered(1), {}, "nothing needs a person"),
+        ([], {}, "nothing to look at"),
+    ],
+)
+def test_the_heading_says_what_it_amounts_to(findings, keys, said):
+    page = page_of(*findings, predictions=(CHANGED,), **keys)
+    assert f"<h2>Pre-registered predictions: {said}</h2>" in page
+
+
+@pytest.mark.parametrize(
+    ("found", "covered", "said"),
+    [
+        (
+            REVIEW,
+            ".github/CODEOWNERS",
+            "Once that is acknowledged in the lock, a code owner of predictions.lock has to approve it",
+        ),
+        (
+            SEEN,
+            "CODEOWNERS",
+            "A code owner of predictions.lock has to approve it, by CODEOWNERS at the base.",
+        ),
+        (
+            REVIEW,
+            None,
+            "No CODEOWNERS at the base covers predictions.lock: this stays red until a person merges",
+        ),
+        (SEEN, None, "The lock's word is enough here"),
+    ],
+)
+def test_who_has_to_approve_it_is_said(found, covered, said):
+    assert said in page_of(found, predictions=(CHANGED,), covered=covered)
+
+
+def test_nobody_is_asked_to_approve_what_is_wrong_or_fine():
+    for findings in ([finding()], registered(1), []):
+        assert "CODEOWNERS" not in page_of(*findings, predictions=(CHANGED,))
+
+
+def test_what_is_acknowledged_is_told_with_the_reason():
+    page = page_of(SEEN, predictions=(CHANGED,))
+    assert "<strong>Acknowledged in the lock</strong>" in page
+    assert "<em>acknowledged: measured anew</em>" in page
+    assert rows_of(page)[0][0] == "☑️ acknowledged"
+
+
+def test_what_fails_at_the_base_already_is_one_line():
+    standing = (
+        finding("PR207", "barrier"),
+        *(finding("PR208", f"p{number}", Level.REVIEW) for number in range(9)),
+    )
+    page = page_of(predictions=UNCHANGED, standing=standing)
+    assert (
+        "1 error, 9 open reviews (PR207 barrier, PR208 p0, PR208 p1, PR208 p2, PR208 p3 and 5 more)." in page
+    )
+
+
+def test_what_is_about_no_prediction_has_a_row_as_well():
+    whole = finding("PR209", "", Level.REVIEW, message='"kernels" no longer asks for it')
+    evidence = [finding("PR207", "barrier", about=str(number)) for number in range(3)]
+    rows = rows_of(page_of(whole, *evidence, predictions=UNCHANGED))
+    assert rows == [
+        ["⛔ error", "barrier", "", "", "", "", "PR207 evidence removed or altered (3 times)"],
+        ["👀 review", "the study", "", "", "", "", "PR209 easier to meet than registered"],
+    ]
+
+
+def test_what_is_unchanged_is_counted_and_listed_only_where_it_is_folded():
+    text = text_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
+    table, folded = text.split("<details>", 1)
+    assert "same-3" not in table
+    assert "| `same-3` |" in folded
+
+
+def test_the_findings_are_there_in_full_where_they_are_folded():
+    text = text_of(REVIEW, predictions=PULL_REQUEST)
+    folded = text.split("in full</summary>")[1]
+    assert "from supported to inconclusive | `predictions.toml:14`, `cdff1b98` |" in folded
+
+
+def test_many_registrations_are_one_row():
+    many = [
+        compared(f"prediction-{number}", None, None, is_at_base=False, measured=None)
+        for number in range(1, 301)
+    ]
+    (row,) = rows_of(page_of(*registered(300), predictions=many))
+    assert row[0] == "💬 notice"
+    assert row[6].startswith("300 registered: prediction-1, prediction-2,")
+    assert row[6].endswith("and 295 more")
+    assert "300 registered" in page_of(*registered(300), predictions=many).split("<table>")[0]
+
+
+def test_a_few_registrations_are_told_one_by_one_with_their_commit():
+    few = [compared(f"prediction-{number}", None, None, is_at_base=False, measured=None) for number in (1, 2)]
+    row = rows_of(page_of(*registered(2), predictions=few))[0]
+    assert row[1:] == [
+        "prediction-1",
+        "not registered",
+        "no verdict",
+        "≥ 1.25",
+        "",
+        "registered here in 2f1c0de3, not measured yet",
+    ]
+
+
+def judged(number):
+    return compared(f"p{number}", recorded(), recorded("refuted", 0.9, (0.8, 1.0), n=10))
+
+
+@pytest.mark.parametrize("count", [1, 20, 300])
+@pytest.mark.parametrize("render", [github, commonmark])
+def test_a_table_keeps_its_columns_and_a_comment_holds_it(count, render):
+    several = [judged(number) for number in range(count)]
+    reviews = [finding("PR205", one.id, Level.REVIEW, message=f'"{one.id}" ' + HOSTILE) for one in several]
+    text = text_of(*reviews, predictions=several)
+    assert len(text.encode("utf-16-le")) // 2 < COMMENT
+    rows = rows_of(render(text))
+    assert {len(row) for row in rows} == {COLUMNS}
+    if count == 300:
+        assert re.fullmatch(r"and \d+ more \(--all shows them\)", rows[-1][1])
+    else:
+        assert len(rows) == count
+
+
+def test_all_is_shown_where_all_is_asked_for():
+    several = [judged(number) for number in range(900)]
+    reviews = [finding("PR205", one.id, Level.REVIEW) for one in several]
+    rows = rows_of(github(text_of(*reviews, predictions=several, every=True)))
+    assert len(rows) == 900
+    assert "All 900 predictions" in text_of(*reviews, predictions=several, every=True)
+    assert "All 900 predictions" not in text_of(*reviews, predictions=several)
+
+
+def hostile_prediction(name=CHANGED.id, **keys):
+    base = recorded(HOSTILE, reason=HOSTILE, unit=HOSTILE)
+    head = recorded(HOSTILE, 2.0, reason=HOSTILE, unit=HOSTILE)
+    given = {"wants": HOSTILE, "claim": HOSTILE, "withdrawal": HOSTILE, "flags": (HOSTILE,)}
+    return compared(name, base, head, **given | keys)
+
+
+@pytest.mark.parametrize("status", ["registered", "withdrawn", "removed", "unregistered"])
+@pytest.mark.parametrize("render", [github, commonmark])
+def test_nothing_that_others_wrote_becomes_markup(status, render):
+    found = [
+        finding("PR208", name, level=level, message=HOSTILE, path=HOSTILE, advice=HOSTILE, acknowledged=seen)
+        for name in (CHANGED.id, HOSTILE, "")
+        for level in Level
+        for seen in (HOSTILE, None)
+    ]
+    unknown = finding("PR140", message=HOSTILE, name=CHANGED.id)
+    several = (hostile_prediction(status=status), hostile_prediction(HOSTILE))
+    text = text_of(
+        *found, unknown, predictions=several, study=HOSTILE, covered=HOSTILE, standing=tuple(found)
+    )
+    page = render(text)
+    assert set(re.findall(r"<(\w+)", page)) <= OURS
+    assert {len(row) for row in rows_of(page)} == {COLUMNS}
+    assert not re.search(r"<\w+ (?!align)", page)
+    assert not re.search("[\u202e\u200b\u0000\x1b]", page.replace("\N{ZERO WIDTH SPACE}", ""))
+    outside = re.sub("<code>.*?</code>", "", page, flags=re.DOTALL)
+    assert not re.search(r"@octocat|#12|GH-3|https?://", outside)
+
+
+def test_text_without_end_hides_no_row():
+    other = finding("PR207", "other", message="gone")
+    endless = [
+        finding("PR203", CHANGED.id, message=each, advice=each, about=each[:9])
+        for each in (ZALGO, "&" * 100_000, "\x00" * 100_000, "|" * 100_000, "`" * 100_000)
+    ]
+    many = [finding("PR140", CHANGED.id, message=f"{number} {ZALGO}") for number in range(20)]
+    shown = compared(CHANGED.id, recorded(ZALGO, unit=ZALGO), recorded(ZALGO, reason=ZALGO), wants=ZALGO)
+    text = text_of(*endless, other, *many, predictions=(shown,), study=ZALGO)
+    assert len(text) < COMMENT
+    assert "other" in [row[1] for row in rows_of(github(text))]
+    assert "<code>other</code>: gone" in github(text)
+
+
+def test_what_nobody_could_read_is_told_all_the_same():
+    page = page_of(
+        finding("PR001", "", message="no such key"), is_loaded=False, predictions=(), base=None, head=None
+    )
+    assert "no prediction was looked at" in page
+    assert rows_of(page)[0][1:] == ["the study", "", "", "", "", "PR001 no such key"]
+
+
+def test_a_gate_is_told_prediction_by_prediction():
+    found = gated(*FOUND_IN_IT, predictions=PULL_REQUEST)
+    assert b"| | prediction | base | this pull request |" in rendered(found, "markdown")
+    assert rendered(found, "terminal").startswith(b"gate of kernels: can't pass\n")
+
+
+def test_a_withdrawal_is_told_with_its_reason_and_that_it_counts():
+    gone = compared(NEW.id, recorded("refuted"), recorded("refuted"), status="withdrawn", withdrawal="a typo",
+                    is_counted=True)  # fmt: skip
+    row = rows_of(page_of(finding("PR203", NEW.id, Level.NOTICE), predictions=(gone,)))[0]
+    assert row[3] == "withdrawn, counted as refuted"
+    assert row[6].startswith("PR203 withdrawn or put back / reason: a typo / ")
