@@ -137,9 +137,9 @@ def test_a_file_without_times_says_what_to_import_instead(content, sentence):
     [
         (LINEAR | {"times": [1.0]}, "PR110: iterations and times of the sample are not two lists of one length"),
         (LINEAR | {"times": None}, "PR110: iterations and times of the sample are not two lists of one length"),
-        (LINEAR | {"times": [1.0, None, 2.0]}, "PR112: the list of times has null as its entry 2, no finite number"),
+        (LINEAR | {"times": [1.0, None, 2.0]}, "PR112: times has null as its entry 2, no finite number"),
         (LINEAR | {"iters": [1, 0, 2]}, "PR112: a sample has 0 iterations"),
-        ([[], []], "PR112: the list of iterations is an empty list"),
+        ([[], []], "PR112: [0] is an empty list"),
         ({"bench": 1}, "PR127: this is no sample.json, estimates.json or raw.csv of criterion"),
     ],
 )  # fmt: skip

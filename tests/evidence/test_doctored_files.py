@@ -130,7 +130,10 @@ class TestTheSameNumbersChanged:
         run = {"values": TIMES[:3]}
         taking.write("a.json", SUITE | {"benchmarks": [{"runs": [run, {"values": TIMES[3:6]}, run]}]})
 
-        assert "PR117: process 3 has the very numbers of process 1" in taking.refused("a.json")[0]
+        assert (
+            "PR117: process 3 at benchmarks[0].runs[2] has the very numbers of process 1 at benchmarks[0].runs[0]"
+            in taking.refused("a.json")[0]
+        )
 
 
 class TestRepeatsThatAreMissing:

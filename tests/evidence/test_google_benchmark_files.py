@@ -123,7 +123,11 @@ def test_what_fits_the_complexity_is_an_aggregate():
 
 
 def test_a_row_that_names_nothing_is_told_and_not_dropped():
-    assert refused(IMPORTER, output(row(), 5)) == "PR110: entry 2 of the file names no benchmark"
+    assert refused(IMPORTER, output(row(), 5)) == "PR110: benchmarks[1] is 5, and no object"
+    assert (
+        refused(IMPORTER, output(row(), {"run_type": "iteration"}))
+        == "PR110: benchmarks[1] names no benchmark"
+    )
 
 
 def test_times_without_a_unit_have_none():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -12,18 +13,27 @@ from found_files import as_bytes, read
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_criterion_files import ESTIMATES, LINEAR, OLD, RAW
+from test_google_benchmark_files import aggregate, row
+from test_google_benchmark_files import output as google_output
+from test_hyperfine_files import command, results
 from test_mlperf_files import BEFORE, RUN, STOP, log
 from test_nvbench_files import output, state
+from test_pyperf_files import SUITE
+from test_pytest_benchmark_files import ROUNDS
 from test_server_files import DETAILS, LATENCY, SERVE, SGL, lines
 
 from pytest_prereg.errors import EvidenceError
 from pytest_prereg.evidence.importers.criterion import IMPORTER as CRITERION
+from pytest_prereg.evidence.importers.google_benchmark import IMPORTER as GOOGLE
+from pytest_prereg.evidence.importers.hyperfine import IMPORTER as HYPERFINE
 from pytest_prereg.evidence.importers.mlperf import IMPORTER as MLPERF
 from pytest_prereg.evidence.importers.nvbench import IMPORTER as NVBENCH
+from pytest_prereg.evidence.importers.pyperf import IMPORTER as PYPERF
+from pytest_prereg.evidence.importers.pytest_benchmark import IMPORTER as PYTEST_BENCHMARK
+from pytest_prereg.evidence.importers.results import read_result
 from pytest_prereg.evidence.importers.sglang import IMPORTER as SGLANG
 from pytest_prereg.evidence.importers.vllm_bench import IMPORTER as VLLM
 
-IMPORTERS = (CRITERION, NVBENCH, VLLM, SGLANG, MLPERF)
 STORM = os.environ.get("PREREG_STORM") == "full"
 FEW = settings(max_examples=1000 if STORM else 60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -37,7 +47,20 @@ WHOLE = [
     (VLLM, LATENCY),
     (SGLANG, lines(SGL, SGL | DETAILS)),
     (MLPERF, log(*BEFORE, *RUN, STOP)),
+    (PYTEST_BENCHMARK, ROUNDS),
+    (PYPERF, SUITE),
+    (
+        HYPERFINE,
+        results(command(memory_usage_byte=[1, 2, 3], exit_codes=[0, 3, None], parameters={"n": "1"})),
+    ),
+    (
+        GOOGLE,
+        google_output(
+            row(), row(error_occurred=True, error_message="boom"), row(skipped=True), aggregate("cv")
+        ),
+    ),
 ]
+IMPORTERS = list(dict.fromkeys(importer for importer, _ in WHOLE))
 OTHER = st.one_of(
     st.none(),
     st.booleans(),
@@ -86,6 +109,7 @@ def replaced(value, place, other):
 @given(data=st.binary(max_size=200))
 def test_any_bytes(importer, data):
     try_to_read(importer, data)
+    try_to_read(importer, gzip.compress(data))
 
 
 @pytest.mark.parametrize(("importer", "content"), WHOLE)
@@ -138,3 +162,21 @@ def test_what_is_nested_without_end(importer):
     try_to_read(importer, b"[" * 100_000)
     try_to_read(importer, b':::MLLOG {"key": "run_start", "value": ' + b"[" * 100_000)
     try_to_read(importer, b'{"mean": ' * 100_000)
+    try_to_read(importer, b'{"benchmarks": ' + b"[" * 100_000)
+
+
+@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
+def test_half_a_character(importer):
+    try_to_read(importer, b'{"benchmarks": [{"name": "\\ud800"}], "results": [{"command": "\\udfff"}]}')
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+@FEW
+@given(data=st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_any_result_of_a_command(tmp_path_factory, form, data):
+    path = tmp_path_factory.getbasetemp() / "result"
+    path.write_bytes(data)
+    try:
+        read_result(path, form, {"t": ("0.t", "s"), "a": ("a", "1")})
+    except EvidenceError as error:
+        str(error)

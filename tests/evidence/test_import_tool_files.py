@@ -143,10 +143,16 @@ def test_a_unit_that_differs_a_reading_that_is_missing_and_an_arm_are_told_toget
     arm, unit, mean, missing = taking.refused("a.json")
 
     assert 'PR113: the file names no arm (there are "new" and "old"); give --arm' in arm
-    assert 'PR114: run 1 (and 2 more): "times" is in "s", but "t" is declared in "ms"' in unit
+    assert (
+        'PR114: run 1 at results[0].times[0] (and 2 more): "times" is in "s", but "t" is declared in "ms"'
+        in unit
+    )
     assert 'declare it with unit = "s"' in unit
     assert '"user" is kept as a mean over all runs only' in mean
-    assert 'PR115: run 1 (and 2 more): no reading "time" for metric "v" (did you mean "times"?)' in missing
+    assert (
+        'PR115: run 1 at results[0].times[0] (and 2 more): no reading "time" for metric "v" (did you mean "times"?)'
+        in missing
+    )
     assert "There is: times" in missing
 
 

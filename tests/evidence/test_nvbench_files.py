@@ -111,7 +111,8 @@ def test_a_state_that_threw_has_failed():
         ({"benchmarks": []}, "PR127: the file says no version of nvbench's JSON"),
         (output(), "PR110: the file names benchmarks and no state of one that was run"),
         ([1], "PR127: this is no JSON output of nvbench: it has no benchmarks"),
-        (output(state(1, [1])), 'PR110: "summaries" is not a list of objects'),
+        (output(state(1, [1])), "PR110: benchmarks[0].states[0].summaries[0] is 1, and no object"),
+        (output(state(1, 3)), "PR110: benchmarks[0].states[0].summaries is 3, and no list of objects"),
     ],
 )
 def test_what_is_wrong_is_told(content, refusal):

@@ -116,9 +116,11 @@ def test_a_process_of_another_benchmark_is_none_of_this_one():
     runs = [process(1.0), process(2.0, name="nbody")]
 
     assert refused(IMPORTER, SUITE | {"benchmarks": [{"runs": runs}]}) == (
-        'PR117: process 2 is of "nbody", not of "telco"'
+        'PR117: process 2 at benchmarks[0].runs[1] is of "nbody", not of "telco"'
     )
 
 
 def test_a_run_that_can_not_be_read_is_not_left_out():
-    assert "no objects" in refused(IMPORTER, SUITE | {"benchmarks": [{"runs": [process(1.0), 5]}]})
+    assert "benchmarks[0].runs[1] is 5, and no object" in refused(
+        IMPORTER, SUITE | {"benchmarks": [{"runs": [process(1.0), 5]}]}
+    )

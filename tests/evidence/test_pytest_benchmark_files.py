@@ -97,7 +97,8 @@ def test_tests_of_one_name_are_told_apart_by_their_files():
     [
         (ROUNDS | {"benchmarks": []}, "no benchmark"),
         (ROUNDS | {"benchmarks": {}}, 'no list "benchmarks"'),
-        (ROUNDS | {"benchmarks": [{"name": "a"}, 3]}, 'benchmark 2 of the file has no "stats"'),
+        (ROUNDS | {"benchmarks": [{"name": "a"}, 3]}, 'benchmarks[0] has no "stats"'),
+        (ROUNDS | {"benchmarks": [{"name": "a"}, 3]}, "benchmarks[1] is 3, and no object"),
     ],
 )
 def test_a_file_of_no_benchmarks_is_refused(content, why):

@@ -144,7 +144,7 @@ class TestTools:
         runs = {"results": [{"command": "a", "times": [1, 2], "exit_codes": [0, 3]}]}
 
         assert (
-            "run 2 failed: it ended with exit status 3"
+            "run 2 at results[0].times[1] failed: it ended with exit status 3"
             in refusals(runs, "hyperfine", {"t": ("times", "s")})[0]
         )
 

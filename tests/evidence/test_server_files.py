@@ -222,7 +222,7 @@ class TestWhatIsNoRun:
     @pytest.mark.parametrize(
         ("importer", "content", "refusal"),
         [
-            (VLLM, [{"benchmark": {}, "metric": {}}], "1: PR127: this is the copy of a result in PyTorch's own format, without the requests"),
+            (VLLM, [{"benchmark": {}, "metric": {}}], "1: PR127: [0]: this is the copy of a result in PyTorch's own format, without the requests"),
             (VLLM, {"a": 1}, '1: PR127: this is no result of vllm bench: it has the keys "a"'),
             (VLLM, SERVE | {"run_number": -1}, "1: PR127: this is the warm-up of a sweep, no run"),
             (VLLM, lines(SERVE, 3), "2: PR110: a run must be an object, this is 3"),

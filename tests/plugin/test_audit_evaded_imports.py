@@ -168,26 +168,22 @@ def test_other_data_that_were_committed_before_are_none_of_these(begun: Callable
 
 
 def pilot_of(project: Small) -> Small:
-    """Another study of the repository, which takes the same rows in."""
+    """Another study of the repository, which has registered and taken in the same rows."""
     pilot = Small(project.top / "pilot", project.top)
     pilot.path.mkdir()
     pilot.write("predictions.toml", STUDY.replace('id = "small"', 'id = "pilot"'))
     pilot.write("rows.csv", ROWS)
+    register(pilot)
+    pilot.take_in()
     return pilot
 
 
 @pytest.mark.parametrize("is_honest", [True, False])
-def test_data_that_another_study_took_in(
-    begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch, *, is_honest: bool
-):
+def test_data_that_another_study_took_in(begun: Callable[..., Small], *, is_honest: bool):
     project = begun(folder="main")
-    pilot = pilot_of(project)
     if is_honest:
         register(project)
-    monkeypatch.chdir(pilot.path)
-    register(pilot)
-    pilot.take_in()
-    monkeypatch.chdir(project.path)
+    pilot_of(project)
     if not is_honest:
         register(project)
 
@@ -197,15 +193,9 @@ def test_data_that_another_study_took_in(
     assert ('PR119: study "pilot" took it in' in result.output) is not is_honest
 
 
-def test_one_of_several_files_that_another_study_took_in(
-    begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch
-):
+def test_one_of_several_files_that_another_study_took_in(begun: Callable[..., Small]):
     project = begun(folder="main")
-    pilot = pilot_of(project)
-    monkeypatch.chdir(pilot.path)
-    register(pilot)
-    pilot.take_in()
-    monkeypatch.chdir(project.path)
+    pilot_of(project)
     register(project)
     project.write("more.csv", HEAD + "6,wall,1.5,s\n")
 
@@ -218,17 +208,11 @@ def test_one_of_several_files_that_another_study_took_in(
     assert project.audit().told == []
 
 
-def test_and_gave_up_before_they_were_imported_again(
-    begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch
-):
+def test_and_gave_up_before_they_were_imported_again(begun: Callable[..., Small]):
     project = begun(folder="main")
     pilot = pilot_of(project)
-    monkeypatch.chdir(pilot.path)
-    register(pilot)
-    pilot.take_in()
     pilot.git("rm", "--quiet", "-r", "experiments", "predictions.toml", "predictions.lock")
     pilot.git("commit", "--quiet", "--message", "Away with it")
-    monkeypatch.chdir(project.path)
     register(project)
     project.take_in()
     audit = project.audit()
@@ -237,14 +221,10 @@ def test_and_gave_up_before_they_were_imported_again(
 
 
 @pytest.mark.parametrize("is_merged", [True, False])
-def test_on_another_branch(begun: Callable[..., Small], monkeypatch: pytest.MonkeyPatch, *, is_merged: bool):
+def test_on_another_branch(begun: Callable[..., Small], *, is_merged: bool):
     project = begun(folder="main")
     project.git("switch", "--quiet", "--create", "look")
-    pilot = pilot_of(project)
-    monkeypatch.chdir(pilot.path)
-    register(pilot)
-    pilot.take_in()
-    monkeypatch.chdir(project.path)
+    pilot_of(project)
     project.git("switch", "--quiet", "main")
     register(project)
     project.take_in()

@@ -61,9 +61,9 @@ class _Criterion:
         document = read_document(data, complaints)
         if isinstance(document, dict) and "iters" in document and "times" in document:
             is_linear = document.get("sampling_mode") == "Linear"
-            return [_sample(document["iters"], document["times"], complaints, is_linear=is_linear)]
+            return [_sample(document, ("iters", "times"), complaints, is_linear=is_linear)]
         if _is_pair(document):
-            return [_sample(document[0], document[1], complaints, is_linear=True)]
+            return [_sample(document, (0, 1), complaints, is_linear=True)]
         if not isinstance(document, dict) or document.keys().isdisjoint(_ESTIMATED):
             complaints.fail("PR127", _what_else(document), advice=_ADVICE)
         return [_estimates(document, complaints)]
@@ -97,15 +97,26 @@ def _what_else(document: Any) -> str:
     return "this is no sample.json, estimates.json or raw.csv of criterion"
 
 
-def _sample(iterations: Any, times: Any, complaints: Complaints, *, is_linear: bool) -> FoundBenchmark:
-    """Return the samples, each as time per iteration, and what criterion computes of them."""
+def _sample(
+    document: Any, places: tuple[Any, Any], complaints: Complaints, *, is_linear: bool
+) -> FoundBenchmark:
+    """Return the samples, each as time per iteration, and what criterion computes of them.
+
+    Args:
+        document: The file.
+        places: Where it has the iterations, and the times.
+        complaints: Of the file.
+        is_linear: Whether the iterations rise from sample to sample.
+    """
+    iterations, times = (document[place] for place in places)
     if not isinstance(iterations, list) or not isinstance(times, list) or len(iterations) != len(times):
         complaints.fail("PR110", "iterations and times of the sample are not two lists of one length")
     counts, totals = value_of(iterations), value_of(times)
+    at, then = (f"[{place}]" if isinstance(place, int) else place for place in places)
     if isinstance(counts, str):
-        complaints.fail("PR112", f"the list of iterations {counts}")
+        complaints.fail("PR112", f"{at} {counts}")
     if isinstance(totals, str):
-        complaints.fail("PR112", f"the list of times {totals}")
+        complaints.fail("PR112", f"{then} {totals}")
     readings = _per_iteration(_list(counts), _list(totals), complaints, is_linear=is_linear)
     return _benchmark(_NAME, readings, {} if is_linear else {"slope": _FLAT}, _UNIT)
 

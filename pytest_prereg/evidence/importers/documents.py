@@ -6,10 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from pytest_prereg.evidence.importers.numbers import written
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_prereg.evidence.importers.complaints import Complaints
 
@@ -120,11 +121,30 @@ def list_of(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def entries_of(holder: str, value: Any, complaints: Complaints) -> list[tuple[str, dict[str, Any]]]:
+    """Return the objects of a JSON list, each with its place: ``benchmarks[3]``; complain of what is none.
+
+    Args:
+        holder: The place of the list.
+        value: What stands there; what is no list has no entries.
+        complaints: Of the file.
+    """
+    entries = []
+    for number, one in enumerate(list_of(value)):
+        if isinstance(one, dict):
+            entries.append((f"{holder}[{number}]", one))
+        else:
+            complaints.add("PR110", f"{holder}[{number}] is {written(one)}, and no object")
+    return entries
+
+
 def text_of(value: Any) -> str | None:
     """Return text, or ``None`` for whatever else stands in its place."""
     return value if isinstance(value, str) and value else None
 
 
-def begins_object(data: bytes) -> bool:
-    """Whether bytes may be a JSON object; cheap."""
-    return data[:100].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"{")
+def may_have(data: bytes, every: Iterable[str], one_of: Iterable[str] = ("",)) -> bool:
+    """Whether bytes may be a JSON object with all keys of ``every``, and a key of ``one_of``; cheap."""
+    begins = data[:100].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"{")
+    has_every = begins and all(f'"{key}"'.encode() in data for key in every)
+    return has_every and any(not key or f'"{key}"'.encode() in data for key in one_of)

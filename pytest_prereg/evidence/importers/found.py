@@ -19,6 +19,8 @@ class FoundRepeat(msgspec.Struct, kw_only=True, frozen=True):
     """What a message calls it: ``process 3``, ``run 1``."""
     line: int | None = None
     """Where the file has it, if it has lines."""
+    at: str | None = None
+    """Where the document has it, if it is a JSON document: ``benchmarks[3].runs[0]``, counted from 0."""
     readings: dict[str, Value]
     """By the tool's own name; a list holds samples within the repeat. Finite numbers only."""
     units: dict[str, str] = {}
@@ -32,6 +34,11 @@ class FoundRepeat(msgspec.Struct, kw_only=True, frozen=True):
     """Why it came to nothing, if it did: it is kept as a task that failed, and never dropped."""
     failed_by: str | None = None
     """The reading that tells it, if there is one: where a metric reads it, it is data and no failure."""
+
+
+def said_of(repeat: FoundRepeat) -> str:
+    """Return what a message calls a repeat, and where in its document it is."""
+    return f"{repeat.label} at {repeat.at}" if repeat.at else repeat.label
 
 
 class FoundBenchmark(msgspec.Struct, kw_only=True, frozen=True):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.documents import (
-    begins_object,
-    list_of,
+    entries_of,
+    may_have,
     object_of,
     read_document,
     text_of,
@@ -35,6 +35,9 @@ _UNITS = ("ns", "us", "ms", "s")
 _MOST = 1 << 31
 _TOLD = ("date", "executable", "library_version", "library_build_type")
 
+Row = tuple[str, dict[str, Any]]
+"""Where the document has an entry, and what is in it."""
+
 
 class _GoogleBenchmark:
     name = "google-benchmark"
@@ -42,8 +45,7 @@ class _GoogleBenchmark:
 
     def recognises(self, name: str, data: bytes) -> bool:
         del name
-        has_names = b'"context"' in data and b'"benchmarks"' in data
-        return begins_object(data) and has_names and (b'"time_unit"' in data or b'"num_cpus"' in data)
+        return may_have(data, ("context", "benchmarks"), ("time_unit", "num_cpus"))
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         document = object_of(read_document(data, complaints))
@@ -51,13 +53,10 @@ class _GoogleBenchmark:
         if (schema := context.get("json_schema_version")) not in _SCHEMAS:
             message = f"the file is of version {quoted(schema)} of Google Benchmark's format; 1 is known"
             complaints.fail("PR127", message)
-        rows = list_of(document.get("benchmarks"))
-        for number, row in enumerate(rows, 1):
-            if (
-                text_of(object_of(row).get("run_name")) is None
-                and text_of(object_of(row).get("name")) is None
-            ):
-                complaints.add("PR110", f"entry {number} of the file names no benchmark")
+        rows = entries_of("benchmarks", document.get("benchmarks"), complaints)
+        for at, row in rows:
+            if text_of(row.get("run_name")) is None and text_of(row.get("name")) is None:
+                complaints.add("PR110", f"{at} names no benchmark")
         complaints.raise_if_any()
         groups = _groups(rows)
         if not groups:
@@ -68,14 +67,14 @@ class _GoogleBenchmark:
         return found
 
 
-def _groups(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the repetitions of each benchmark."""
-    names = {text_of(row.get("name")) for row in rows}
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    names = {text_of(row.get("name")) for _, row in rows}
+    groups: dict[str, list[Row]] = {}
+    for at, row in rows:
         name = text_of(row.get("run_name")) or text_of(row.get("name"))
         if name and not _is_aggregate(row, names):
-            groups.setdefault(name, []).append(row)
+            groups.setdefault(name, []).append((at, row))
     return groups
 
 
@@ -91,10 +90,11 @@ def _is_aggregate(row: dict[str, Any], names: set[str | None]) -> bool:
 
 
 def _benchmark(
-    name: str, rows: Sequence[dict[str, Any]], told: dict[str, Any], complaints: Complaints
+    name: str, found: Sequence[Row], told: dict[str, Any], complaints: Complaints
 ) -> FoundBenchmark:
-    ran = [row for row in rows if not row.get("skipped")]
-    repeats = [_repetition(number, row, told, complaints) for number, row in enumerate(ran, 1)]
+    rows = [row for _, row in found]
+    ran = [(at, row) for at, row in found if not row.get("skipped")]
+    repeats = [_repetition(number, at, row, told, complaints) for number, (at, row) in enumerate(ran, 1)]
     refusal = None
     if not repeats:
         refusal = f"it was skipped: {text_of(rows[0].get('skip_message')) or 'no reason is given'}"
@@ -119,12 +119,12 @@ def _repetitions(rows: Sequence[dict[str, Any]]) -> int:
 
 
 def _repetition(
-    number: int, row: dict[str, Any], told: dict[str, Any], complaints: Complaints
+    number: int, at: str, row: dict[str, Any], told: dict[str, Any], complaints: Complaints
 ) -> FoundRepeat:
     """All numbers of a row, counters included; its times are in the row's own unit."""
     unit = row.get("time_unit")
     if "time_unit" in row and unit not in _UNITS:
-        complaints.add("PR127", f"repetition {number} is in the unknown unit of time {written(unit)}")
+        complaints.add("PR127", f"repetition {number} at {at} is in the unknown unit of time {written(unit)}")
     found = Readings()
     for key, value in row.items():
         if key in _TIMES or (key not in _NO_READING and not isinstance(value, str | dict)):
@@ -132,6 +132,7 @@ def _repetition(
     has_failed = bool(row.get("error_occurred"))
     return FoundRepeat(
         label=f"repetition {number}",
+        at=at,
         readings=found.readings,
         units=dict.fromkeys(_TIMES, str(unit)) if "time_unit" in row else {},
         unreadable=found.unreadable,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_prereg.evidence.importers.documents import begins_object, object_of, read_document, text_of
+from pytest_prereg.evidence.importers.documents import entries_of, may_have, object_of, read_document, text_of
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
 from pytest_prereg.evidence.importers.numbers import Readings, finite_number
 from pytest_prereg.registry.refusals import quoted
@@ -37,35 +37,37 @@ class _Hyperfine:
 
     def recognises(self, name: str, data: bytes) -> bool:
         del name
-        has_names = b'"results"' in data and b'"command"' in data
-        return begins_object(data) and has_names and (b'"times"' in data or b'"median"' in data)
+        return may_have(data, ("results", "command"), ("times", "median"))
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         results = object_of(read_document(data, complaints)).get("results")
         if not isinstance(results, list) or not results:
             complaints.fail("PR110", 'the file holds no command: its list "results" is empty or missing')
-        found = [_command(number, object_of(one), complaints) for number, one in enumerate(results, 1)]
+        entries = entries_of("results", results, complaints)
+        found = [_command(number, at, one, complaints) for number, (at, one) in enumerate(entries, 1)]
         complaints.raise_if_any()
         return found
 
 
-def _command(number: int, one: dict[str, Any], complaints: Complaints) -> FoundBenchmark:
+def _command(number: int, at: str, one: dict[str, Any], complaints: Complaints) -> FoundBenchmark:
     name = text_of(one.get("command")) or f"command {number}"
     columns = {key: one[key] for key in _PER_RUN if isinstance(one.get(key), list)}
     count = len(columns.get("times", ()))
     for key, values in columns.items():
         if len(values) != count:
-            message = f'{quoted(name)} has {len(values)} {quoted(key)} for {count} "times"'
+            message = f'{quoted(name)} at {at} has {len(values)} {quoted(key)} for {count} "times"'
             complaints.add("PR110", message)
             return FoundBenchmark(name=name, repeats=())
     about = {key: value for key, value in object_of(one.get("parameters")).items() if text_of(value)}
     if problem := _differing(one, columns.get("times", ())):
-        complaints.add("PR117", f"{quoted(name)} {problem}: runs are missing from it, or it was changed")
+        complaints.add(
+            "PR117", f"{quoted(name)} at {at} {problem}: runs are missing from it, or it was changed"
+        )
     runs = ({key: values[position] for key, values in columns.items()} for position in range(count))
     summaries = {key: value for key in _OF_ALL if (value := finite_number(one.get(key))) is not None}
     return FoundBenchmark(
         name=name,
-        repeats=tuple(_run(position, run, about) for position, run in enumerate(runs, 1)),
+        repeats=tuple(_run(position, at, run, about) for position, run in enumerate(runs, 1)),
         summaries=summaries,
         summary_units=dict.fromkeys(summaries, "s"),
         refusal=None if count else _NO_TIMES,
@@ -88,12 +90,13 @@ def _differing(one: dict[str, Any], times: Sequence[Any]) -> str | None:
     return None
 
 
-def _run(position: int, run: dict[str, Any], about: dict[str, Any]) -> FoundRepeat:
+def _run(position: int, at: str, run: dict[str, Any], about: dict[str, Any]) -> FoundRepeat:
     found = Readings()
     for key, value in run.items():
         found.add(key, value)
     return FoundRepeat(
         label=f"run {position}",
+        at=f"{at}.times[{position - 1}]",
         readings=found.readings,
         units=_PER_RUN,
         unreadable=_OF_ALL | found.unreadable,

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_prereg.evidence.importers.documents import read_document
+from pytest_prereg.evidence.importers.documents import entries_of, read_document
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
 from pytest_prereg.evidence.importers.numbers import Readings, written
-from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,12 +42,14 @@ class _Nvbench:
         if not isinstance(root, dict) or "benchmarks" not in root:
             complaints.fail("PR127", "this is no JSON output of nvbench: it has no benchmarks")
         _check_version(root, complaints)
-        devices = {written(device.get("id")): device for device in _objects(root, "devices", complaints)}
+        devices = {
+            written(device.get("id")): device for _, device in _objects(root, "devices", "", complaints)
+        }
         version = _text(_within(root, "meta", "version", "nvbench", "git_version"))
         found = [
-            _benchmark(benchmark, state, devices, version, complaints)
-            for benchmark in _objects(root, "benchmarks", complaints)
-            for state in _objects(benchmark, "states", complaints)
+            _benchmark(benchmark, (at, state), devices, version, complaints)
+            for place, benchmark in _objects(root, "benchmarks", "", complaints)
+            for at, state in _objects(benchmark, "states", place, complaints)
         ]
         if not found:
             complaints.fail("PR110", "the file names benchmarks and no state of one that was run")
@@ -73,51 +74,54 @@ def _within(value: Any, *keys: str) -> Any:
     return value
 
 
-def _objects(holder: Object, key: str, complaints: Complaints) -> list[Object]:
-    """Return a list of objects; ``null`` is how an empty one is written."""
-    value = holder.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        complaints.fail("PR110", f"{quoted(key)} is not a list of objects")
-    return value
+def _objects(holder: Object, key: str, at: str, complaints: Complaints) -> list[tuple[str, Object]]:
+    """Return a list of objects, each with its place; ``null`` is how an empty one is written."""
+    value, place = holder.get(key), f"{at}.{key}" if at else key
+    if not isinstance(value, list | None):
+        complaints.fail("PR110", f"{place} is {written(value)}, and no list of objects")
+    entries = entries_of(place, value, complaints)
+    complaints.raise_if_any()
+    return entries
 
 
 def _benchmark(
     benchmark: Object,
-    state: Object,
+    found: tuple[str, Object],
     devices: Mapping[str, Object],
     version: str | None,
     complaints: Complaints,
 ) -> FoundBenchmark:
+    at, state = found
     name, config = str(benchmark.get("name")), str(state.get("name"))
-    axes = [f"{axis.get('name')}={axis.get('value')}" for axis in _objects(state, "axis_values", complaints)]
+    told = _objects(state, "axis_values", at, complaints)
+    axes = [f"{axis.get('name')}={axis.get('value')}" for _, axis in told]
     if isinstance(benchmark.get("devices"), list) and len(benchmark["devices"]) > 1:
         axes.insert(0, f"Device={state.get('device')}")
     refusal = _refusal(state)
     return FoundBenchmark(
         name=f"{name}[{','.join(axes)}]" if axes else name,
         aliases=(f"{name} [{config}]", config, name),
-        repeats=() if refusal else (_repeat(state, devices, version, complaints),),
+        repeats=() if refusal else (_repeat(at, state, devices, version, complaints),),
         refusal=refusal,
     )
 
 
 def _repeat(
-    state: Object, devices: Mapping[str, Object], version: str | None, complaints: Complaints
+    at: str, state: Object, devices: Mapping[str, Object], version: str | None, complaints: Complaints
 ) -> FoundRepeat:
     found, units = Readings(), dict[str, str]()
-    summaries = _objects(state, "summaries", complaints)
+    summaries = _objects(state, "summaries", at, complaints)
     for naming in (_short, _whole):
-        names = [naming(str(summary.get("tag"))) for summary in summaries]
-        for name, summary in zip(names, summaries, strict=True):
+        names = [naming(str(summary.get("tag"))) for _, summary in summaries]
+        for name, (place, summary) in zip(names, summaries, strict=True):
             if names.count(name) > 1:
                 found.unreadable.setdefault(name, "is what several summaries of the file are called")
-            _take(summary, name, found, units, complaints)
+            _take(name, (place, summary), found, units, complaints)
     device = _text(devices.get(written(state.get("device")), {}).get("name"))
     told = {"device": device, "nvbench": version}
     return FoundRepeat(
         label="the process",
+        at=at,
         readings=found.readings,
         units={name: unit for name, unit in units.items() if name in found.readings},
         unreadable=found.unreadable,
@@ -137,13 +141,21 @@ def _short(tag: str) -> str:
     return _NO_NAME.sub("_", tag.removeprefix("nv/")).strip("_")
 
 
-def _take(summary: Object, name: str, found: Readings, units: dict[str, str], complaints: Complaints) -> None:
-    """Sort the value of a summary into ``found``, under ``name``."""
+def _take(
+    name: str,
+    placed: tuple[str, Object],
+    found: Readings,
+    units: dict[str, str],
+    complaints: Complaints,
+) -> None:
+    """Sort the value of a summary, which comes with its place, into ``found``, under ``name``."""
     if name in found.readings or name in found.unreadable:
         return
-    data = {str(one.get("name")): one.get("value") for one in _objects(summary, "data", complaints)}
+    at, summary = placed
+    told = [one for _, one in _objects(summary, "data", at, complaints)]
+    data = {str(one.get("name")): one.get("value") for one in told}
     unit = _UNITS.get(str(summary.get("hint")))
-    if [one.get("name") for one in _objects(summary, "data", complaints)].count("value") > 1:
+    if [one.get("name") for one in told].count("value") > 1:
         found.unreadable[name] = "has several values"
     elif "value" in data:
         found.add(name, data["value"])

@@ -11,8 +11,9 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.documents import (
-    begins_object,
+    entries_of,
     list_of,
+    may_have,
     object_of,
     read_document,
     text_of,
@@ -47,16 +48,18 @@ class _Pyperf:
                 data = zlib.decompressobj(wbits=31).decompress(data[:_HEAD], _HEAD)
             except zlib.error:
                 return False
-        return begins_object(data) and b'"benchmarks"' in data and b'"runs"' in data
+        return may_have(data, ("benchmarks", "runs"))
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         document = object_of(read_document(_unpacked(data, complaints), complaints))
         _check_version(document.get("version"), complaints)
-        benchmarks = [object_of(one) for one in list_of(document.get("benchmarks"))]
-        if not benchmarks:
+        if not list_of(document.get("benchmarks")):
             complaints.fail("PR110", 'the file holds no benchmark: its list "benchmarks" is empty or missing')
         common = object_of(document.get("metadata"))
-        found = [_benchmark(number, one, common, complaints) for number, one in enumerate(benchmarks, 1)]
+        entries = entries_of("benchmarks", document["benchmarks"], complaints)
+        found = [
+            _benchmark(number, at, one, common, complaints) for number, (at, one) in enumerate(entries, 1)
+        ]
         complaints.raise_if_any()
         return found
 
@@ -88,30 +91,32 @@ def _check_version(version: Any, complaints: Complaints) -> None:
 
 
 def _benchmark(
-    number: int, one: dict[str, Any], common: dict[str, Any], complaints: Complaints
+    number: int, at: str, one: dict[str, Any], common: dict[str, Any], complaints: Complaints
 ) -> FoundBenchmark:
     about = {**common, **object_of(one.get("metadata"))}
     name = text_of(about.get("name")) or f"benchmark {number}"
-    every = list_of(one.get("runs"))
-    if not all(isinstance(run, dict) for run in every):
-        complaints.fail("PR110", f'benchmark {quoted(name)} has "runs" that are no objects')
-    runs = [run for run in every if "values" in run]
-    repeats = [_process(position, run, about, complaints) for position, run in enumerate(runs, 1)]
+    every = entries_of(f"{at}.runs", one.get("runs"), complaints)
+    runs = [(place, run) for place, run in every if "values" in run]
+    repeats = [
+        _process(position, place, run, about, complaints) for position, (place, run) in enumerate(runs, 1)
+    ]
     refusal = None if runs else "it holds no values: all its processes only calibrated"
     return FoundBenchmark(name=name, repeats=tuple(repeats), refusal=refusal)
 
 
 def _process(
-    position: int, run: dict[str, Any], about: dict[str, Any], complaints: Complaints
+    position: int, at: str, run: dict[str, Any], about: dict[str, Any], complaints: Complaints
 ) -> FoundRepeat:
     """A process: its values, and what pyperf noted of it."""
     here = {**about, **object_of(run.get("metadata"))}
     label, given = f"process {position}", here.get("unit", "second")
     unit = _UNITS.get(given) if isinstance(given, str) else None
     if unit is None:
-        complaints.fail("PR127", f"{label} is in the unknown unit {written(given)}")
+        complaints.fail("PR127", f"{label} at {at} is in the unknown unit {written(given)}")
     if here.get("name") != about.get("name", here.get("name")):
-        complaints.add("PR117", f"{label} is of {written(here['name'])}, not of {written(about['name'])}")
+        complaints.add(
+            "PR117", f"{label} at {at} is of {written(here['name'])}, not of {written(about['name'])}"
+        )
     found = Readings()
     found.add("values", run["values"])
     for name in _OF_A_RUN:
@@ -119,6 +124,7 @@ def _process(
             found.add(name, here[name])
     return FoundRepeat(
         label=label,
+        at=at,
         readings=found.readings,
         units={**_OF_A_RUN, "values": unit},
         unreadable=found.unreadable,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.evidence.importers.documents import (
-    begins_object,
+    entries_of,
     list_of,
+    may_have,
     object_of,
     read_document,
     text_of,
@@ -51,7 +52,7 @@ class _PytestBenchmark:
 
     def recognises(self, name: str, data: bytes) -> bool:
         del name
-        return begins_object(data) and b'"machine_info"' in data and b'"benchmarks"' in data
+        return may_have(data, ("machine_info", "benchmarks"))
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         document = object_of(read_document(data, complaints))
@@ -60,10 +61,10 @@ class _PytestBenchmark:
         machine = _machine(document)
         about = _about(document)
         found = [
-            _benchmark(number, object_of(one), machine, about, complaints)
-            for number, one in enumerate(document["benchmarks"], 1)
+            _benchmark(at, one, machine, about, complaints)
+            for at, one in entries_of("benchmarks", document["benchmarks"], complaints)
         ]
-        if not found:
+        if not document["benchmarks"]:
             complaints.add("PR110", 'the file holds no benchmark: its list "benchmarks" is empty')
         complaints.raise_if_any()
         return found
@@ -91,17 +92,18 @@ def _about(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _benchmark(
-    number: int, one: dict[str, Any], machine: str | None, about: dict[str, Any], complaints: Complaints
+    at: str, one: dict[str, Any], machine: str | None, about: dict[str, Any], complaints: Complaints
 ) -> FoundBenchmark:
-    name = text_of(one.get("fullname")) or text_of(one.get("name")) or f"benchmark {number}"
+    name = text_of(one.get("fullname")) or text_of(one.get("name")) or at
     short = text_of(one.get("name"))
     stats = one.get("stats")
     if not isinstance(stats, dict):
-        complaints.add("PR110", f'benchmark {number} of the file has no "stats"')
+        complaints.add("PR110", f'{at} has no "stats"')
         stats = {}
     readings = _readings(stats, object_of(one.get("extra_info")))
     repeat = FoundRepeat(
         label=short or name,
+        at=at,
         readings=readings.readings,
         units=_UNITS,
         unreadable=readings.unreadable,

@@ -9,7 +9,7 @@ from pytest_prereg.evidence.importers.catalogue import PLAIN, importer_of
 from pytest_prereg.evidence.importers.complaints import Complaints
 from pytest_prereg.evidence.importers.contents import contents_of
 from pytest_prereg.evidence.importers.documents import read_documents
-from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
+from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat, said_of
 from pytest_prereg.evidence.importers.numbers import Readings, value_of
 from pytest_prereg.evidence.importers.records import read_records
 from pytest_prereg.evidence.importers.selecting import failure_of, select_benchmark, values_of
@@ -75,7 +75,7 @@ def _benchmark(
         complaints.fail("PR125", f"{quoted(selected.name)} has no repeats: {selected.refusal}")
     for repeat in selected.repeats:
         if failed := failure_of(repeat, fields):
-            complaints.add("PR115", f"{repeat.label} failed: {failed}", line=repeat.line)
+            complaints.add("PR115", f"{said_of(repeat)} failed: {failed}", line=repeat.line)
     return FoundBenchmark(name=selected.name, repeats=(_joined(selected),))
 
 

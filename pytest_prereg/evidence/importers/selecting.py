@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_prereg.evidence.importers.found import said_of
 from pytest_prereg.registry.durations import is_point_in_time, seconds_in
 from pytest_prereg.registry.refusals import nearest, quoted
 
@@ -96,7 +97,7 @@ def failure_of(repeat: FoundRepeat, fields: Mapping[str, tuple[str, str]]) -> st
 
 def _named(repeats: Sequence[FoundRepeat]) -> str:
     others = f" (and {len(repeats) - 1} more)" if len(repeats) > 1 else ""
-    return f"{repeats[0].label}{others}: " if repeats[0].label else ""
+    return f"{said_of(repeats[0])}{others}: " if repeats[0].label else ""
 
 
 def _problem(

@@ -6,7 +6,7 @@ is what repeats; so several in one file are refused unless the experiment declar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_prereg.evidence.importers.documents import Document, read_documents
 from pytest_prereg.evidence.importers.found import FoundBenchmark, FoundRepeat
@@ -55,25 +55,41 @@ _UNITS = {
 _SUFFIXES = {"_ms": "ms", "_tokens": "token", "_tokens_retokenized": "token", "_latency": "s"}
 
 
-def read_runs(data: bytes, complaints: Complaints) -> list[tuple[int, Run]]:
-    """Return line and content of each run: one object, one after the other, or a list of them.
+class ServerRun(NamedTuple):
+    """One run of a file, and where that has it."""
+
+    line: int
+    at: str | None
+    """Within the document of that line, if that is a list of runs."""
+    said: Run
+
+    @property
+    def place(self) -> str:
+        """How a message begins that is of this run of several."""
+        return f"{self.at}: " if self.at else ""
+
+
+def read_runs(data: bytes, complaints: Complaints) -> list[ServerRun]:
+    """Return all runs of a file: one object, one after the other, or a list of them.
 
     Raises:
         EvidenceError: PR110: the file is no JSON, or holds what is no object.
     """
     runs = [run for document in read_documents(data, complaints) for run in _unpacked(document)]
-    for line, run in runs:
-        if not isinstance(run, dict):
-            complaints.add("PR110", f"a run must be an object, this is {written(run)}", line=line)
+    for run in runs:
+        if not isinstance(run.said, dict):
+            message = f"{run.place}a run must be an object, this is {written(run.said)}"
+            complaints.add("PR110", message, line=run.line)
     complaints.raise_if_any()
     if not runs:
         complaints.fail("PR110", "the file holds no run")
     return runs
 
 
-def _unpacked(document: Document) -> list[tuple[int, Any]]:
-    several = document.value if isinstance(document.value, list) else [document.value]
-    return [(document.line, run) for run in several]
+def _unpacked(document: Document) -> list[ServerRun]:
+    if not isinstance(document.value, list):
+        return [ServerRun(document.line, None, document.value)]
+    return [ServerRun(document.line, f"[{number}]", run) for number, run in enumerate(document.value)]
 
 
 def workload(run: Run, names: Sequence[str], settings: Sequence[str]) -> str:
@@ -118,8 +134,9 @@ def _refusal(count: int, *, is_later: bool) -> str | None:
     return f"its {count} runs may all be of one server" if count > 1 else None
 
 
-def run_of(run: Run, label: str, line: int, told: Sequence[str]) -> FoundRepeat:
+def run_of(one: ServerRun, label: str, told: Sequence[str]) -> FoundRepeat:
     """Return one run as a repeat; ``told`` are the keys that a reader should see."""
+    run = one.said
     found = Readings()
     errors = _errors(run)
     lost = _lost(run, errors)
@@ -136,7 +153,8 @@ def run_of(run: Run, label: str, line: int, told: Sequence[str]) -> FoundRepeat:
         diagnostics["notice"] = f"{requests} failed; what is told of requests leaves them out"
     return FoundRepeat(
         label=label,
-        line=line,
+        line=one.line,
+        at=one.at,
         readings=found.readings,
         units={key: unit for key in found.readings if (unit := unit_of(key)) is not None},
         unreadable=found.unreadable,

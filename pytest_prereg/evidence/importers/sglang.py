@@ -37,16 +37,15 @@ class _SGLang:
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         runs = read_runs(data, complaints)
-        for line, run in runs:
-            if not any(mark in run for mark in _MARKS):
-                what = f"the keys {listed(sorted(run))}" if run else "no keys"
-                complaints.add(
-                    "PR127", f"this is no result of SGLang's bench_serving: it has {what}", line=line
-                )
+        for run in runs:
+            if not any(mark in run.said for mark in _MARKS):
+                what = f"the keys {listed(sorted(run.said))}" if run.said else "no keys"
+                message = f"{run.place}this is no result of SGLang's bench_serving: it has {what}"
+                complaints.add("PR127", message, line=run.line)
         complaints.raise_if_any()
         return by_workload(
-            (workload(run, ("backend",), _SETTINGS), run_of(run, f"run {number}", line, _TOLD))
-            for number, (line, run) in enumerate(runs, 1)
+            (workload(run.said, ("backend",), _SETTINGS), run_of(run, f"run {number}", _TOLD))
+            for number, run in enumerate(runs, 1)
         )
 
 

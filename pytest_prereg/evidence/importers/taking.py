@@ -10,6 +10,7 @@ import msgspec
 
 from pytest_prereg.evidence.importers.complaints import Complaints
 from pytest_prereg.evidence.importers.contents import contents_of
+from pytest_prereg.evidence.importers.found import said_of
 from pytest_prereg.evidence.importers.recognising import importer_for
 from pytest_prereg.evidence.importers.repeats import ImportedRepeat
 from pytest_prereg.evidence.importers.rows import import_rows
@@ -111,7 +112,7 @@ def _repeats(
     fields = _fields(experiment)
     values = _values(benchmark, fields, complaints)
     for copy, original in copies_in(benchmark.repeats):
-        message = f"{copy.label} has the very numbers of {original.label}: it is a copy, and no repeat"
+        message = f"{said_of(copy)} has the very numbers of {said_of(original)}: it is a copy, and no repeat"
         complaints.add("PR117", message, line=copy.line)
     complaints.raise_if_any()
     pairs = enumerate(zip(benchmark.repeats, values, strict=True), 1)

@@ -15,7 +15,7 @@ from pytest_prereg.registry.refusals import listed
 
 if TYPE_CHECKING:
     from pytest_prereg.evidence.importers.complaints import Complaints
-    from pytest_prereg.evidence.importers.serving import Run
+    from pytest_prereg.evidence.importers.serving import Run, ServerRun
 
 _KINDS = {
     "serve": ("request_throughput", "duration"),
@@ -43,12 +43,12 @@ class _VllmBench:
 
     def read(self, data: bytes, complaints: Complaints) -> list[FoundBenchmark]:
         runs = read_runs(data, complaints)
-        for line, run in runs:
-            _check(run, line, complaints)
+        for run in runs:
+            _check(run, complaints)
         complaints.raise_if_any()
-        told = [(_name(run), _repeat(run, number, line)) for number, (line, run) in enumerate(runs, 1)]
-        served = [one for one, (_, run) in zip(told, runs, strict=True) if _kind(run) == "serve"]
-        later = {_name(run) for _, run in runs if _run_number(run) > 0}
+        told = [(_name(run.said), _repeat(run, number)) for number, run in enumerate(runs, 1)]
+        served = [one for one, run in zip(told, runs, strict=True) if _kind(run.said) == "serve"]
+        later = {_name(run.said) for run in runs if _run_number(run.said) > 0}
         alone = {
             name: [each for other, each in told if other == name] for name, one in told if name in _KINDS
         }
@@ -64,15 +64,16 @@ def _kind(run: Run) -> str | None:
     return next((kind for kind, keys in _KINDS.items() if all(key in run for key in keys)), None)
 
 
-def _check(run: Run, line: int, complaints: Complaints) -> None:
-    if run.keys() >= _PYTORCH:
-        message = "this is the copy of a result in PyTorch's own format, without the requests"
-        complaints.fail("PR127", message, line=line, advice="Import the .json file beside it.")
-    if _kind(run) is None:
-        what = f"the keys {listed(sorted(run))}" if run else "no keys"
-        complaints.add("PR127", f"this is no result of vllm bench: it has {what}", line=line)
-    if _run_number(run) < 0:
-        complaints.add("PR127", "this is the warm-up of a sweep, no run", line=line)
+def _check(run: ServerRun, complaints: Complaints) -> None:
+    if run.said.keys() >= _PYTORCH:
+        message = f"{run.place}this is the copy of a result in PyTorch's own format, without the requests"
+        complaints.fail("PR127", message, line=run.line, advice="Import the .json file beside it.")
+    if _kind(run.said) is None:
+        what = f"the keys {listed(sorted(run.said))}" if run.said else "no keys"
+        message = f"{run.place}this is no result of vllm bench: it has {what}"
+        complaints.add("PR127", message, line=run.line)
+    if _run_number(run.said) < 0:
+        complaints.add("PR127", f"{run.place}this is the warm-up of a sweep, no run", line=run.line)
 
 
 def _run_number(run: Run) -> float:
@@ -85,11 +86,12 @@ def _name(run: Run) -> str:
     return workload(run, ("model_id",), _SETTINGS) if kind == "serve" else str(kind)
 
 
-def _repeat(run: Run, number: int, line: int) -> FoundRepeat:
-    percentiles = run.get("percentiles")
+def _repeat(run: ServerRun, number: int) -> FoundRepeat:
+    percentiles = run.said.get("percentiles")
     if isinstance(percentiles, dict):
-        run = {key: value for key, value in run.items() if key != "percentiles"} | _named(percentiles)
-    return run_of(run, f"run {number}", line, _TOLD)
+        others = {key: value for key, value in run.said.items() if key != "percentiles"}
+        run = run._replace(said=others | _named(percentiles))
+    return run_of(run, f"run {number}", _TOLD)
 
 
 def _named(percentiles: dict[str, Any]) -> dict[str, Any]:
