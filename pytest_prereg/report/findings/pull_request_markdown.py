@@ -134,7 +134,7 @@ def _verdict(recorded: Recorded | str) -> str:
     if not isinstance(recorded, Recorded):
         return markdown(recorded)
     word = f"{_SHOWN.get(recorded.verdict, '')} {markdown(words.verdict_word(recorded))}".strip()
-    return "<br>".join(filter(None, (word, _whole(words.numbers(recorded)))))
+    return "<br>".join(filter(None, (word, _whole(words.numbers_of(recorded)))))
 
 
 def _whole(text: str) -> str:

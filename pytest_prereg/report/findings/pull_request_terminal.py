@@ -95,7 +95,7 @@ def _verdict(recorded: Recorded | str) -> str:
         return recorded
     sign = _SHOWN.get(recorded.verdict, "!")
     n = f"n {recorded.n}" if recorded.n is not None else ""
-    numbers = ", ".join(filter(None, (words.numbers(recorded), n)))
+    numbers = ", ".join(filter(None, (words.numbers_of(recorded), n)))
     return f"{sign} {words.verdict_word(recorded)} {numbers}".rstrip()
 
 

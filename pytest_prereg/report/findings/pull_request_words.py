@@ -5,17 +5,17 @@ Locks are written by whoever opens the pull request: no number and no word in on
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.judge.numbers import decimals, number_text, number_texts, place_of, suffix
+from pytest_prereg.judge.numbers import decimals, number_texts, place_of, suffix
 from pytest_prereg.report.findings.harmless import clipped
 from pytest_prereg.report.findings.pull_request import NEW, Change, Row
 from pytest_prereg.report.findings.rules import RULES, rule_of
+from pytest_prereg.report.findings.stands import finite, numbers
 from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _REGISTERED = "PR201"
 _NAMED = 5
 _MOST = 6
 """Most kinds of findings that are told of one prediction."""
-_PERCENT = 1000
-"""From where on a change is no longer told in percent."""
+_LEAST, _PERCENT = 0.05, 1000
+"""Between these a change is told in percent, too."""
 _ONE_DECIMAL = 10
 _ORDERS = {
     "after-evidence": "registered after its evidence",
@@ -95,50 +95,44 @@ def verdict_word(recorded: Recorded) -> str:
     return f"{clipped(recorded.verdict, _WORD)}{why}"
 
 
-def numbers(recorded: Recorded) -> str:
+def numbers_of(recorded: Recorded) -> str:
     """Return the estimate with its interval and unit; empty where it has none."""
-    estimate, interval = _finite(recorded.estimate), recorded.interval
-    if estimate is None and interval is None:
-        return ""
-    sides = interval and tuple(map(_finite, interval))
-    return clipped(number_text(estimate, sides, recorded.unit), _NUMBERS)
+    return clipped(numbers(recorded), _NUMBERS)
 
 
 def moved(one: Audited) -> str:
     """Return by how much the estimate moved: ``-0.29 (-22 %)``; empty where that can't be said."""
     if one.base is None or one.head is None or one.base.unit != one.head.unit:
         return ""
-    before, after = _finite(one.base.estimate), _finite(one.head.estimate)
-    if before is None or after is None or before == after or not math.isfinite(after - before):
+    before, after = finite(one.base.estimate), finite(one.head.estimate)
+    if before is None or after is None or before == after:
         return ""
-    by = after - before
-    place = min(map(_decimals, (one.base, one.head)))
-    if not round(by, place):
-        place = place_of(by, 1)
-    (text,) = number_texts(by, None, place=place)
-    return clipped(f"{'+' * (by > 0)}{text}{suffix(one.head.unit)}{_percent(by, before, after)}", _WORD)
+    with suppress(OverflowError):
+        return clipped(f"{_by(one.base, one.head, after - before)}{_percent(before, after)}", _WORD)
+    return ""
+
+
+def _by(base: Recorded, head: Recorded, change: float) -> str:
+    """Return a change to the precision of the less precise end, or so that it is not nothing."""
+    place = min(_decimals(base), _decimals(head))
+    if not round(change, place):
+        place = place_of(change, 1)
+    (text,) = number_texts(change, None, place=place)
+    return f"{'+' * (change > 0)}{text}{suffix(head.unit)}"
 
 
 def _decimals(recorded: Recorded) -> int:
-    return decimals(_finite(recorded.estimate), [_finite(end) for end in recorded.interval or ()])
+    return decimals(finite(recorded.estimate), [finite(end) for end in recorded.interval or ()])
 
 
-def _percent(by: float, before: float, after: float) -> str:
-    """Return the change in percent, where both have one sign and it can be read."""
-    if before * after <= 0 or not math.isfinite(by / before):
+def _percent(before: float, after: float) -> str:
+    """Return a change in percent, where both have one sign and it can be read."""
+    if not before or (before > 0) != (after > 0):
         return ""
-    percent = 100 * by / abs(before)
-    if abs(percent) >= _PERCENT:
+    percent = 100 * ((after - before) / abs(before))
+    if not _LEAST <= abs(percent) < _PERCENT:
         return ""
     return f" ({percent:+.{int(abs(percent) < _ONE_DECIMAL)}f} %)"
-
-
-def _finite(value: float | None) -> float | None:
-    """Return a number as one that can be printed, or ``None``."""
-    with suppress(OverflowError, TypeError, ValueError):
-        if value is not None and math.isfinite(value):
-            return float(value)
-    return None
 
 
 def count(one: Audited) -> str:

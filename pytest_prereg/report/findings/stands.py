@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_prereg.judge.findings import plural
@@ -39,13 +41,25 @@ def recorded_text(recorded: Recorded | None) -> str:
     """Return a record as ``supported, 0.98 [0.95, 1.01] s, n 30``; ``nothing`` where there is none."""
     if recorded is None:
         return "nothing"
-    numbers = (
-        number_text(recorded.estimate, recorded.interval, recorded.unit)
-        if recorded.estimate is not None or recorded.interval is not None
-        else ""
-    )
     count = f"n {recorded.n}" if recorded.n is not None else ""
-    return ", ".join(filter(None, (recorded.verdict, recorded.reason, numbers, count)))
+    return ", ".join(filter(None, (recorded.verdict, recorded.reason, numbers(recorded), count)))
+
+
+def numbers(recorded: Recorded) -> str:
+    """Return the estimate with its interval and unit, whatever was written there; empty where it has none."""
+    if recorded.estimate is None and recorded.interval is None:
+        return ""
+    sides = recorded.interval and tuple(map(finite, recorded.interval))
+    with suppress(OverflowError):  # close to the largest number there is, rounding leaves the range
+        return number_text(finite(recorded.estimate), sides, recorded.unit)
+    return "numbers too large to be shown"
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number as one that can be printed, or ``None``."""
+    with suppress(OverflowError):
+        return float(value) if value is not None and math.isfinite(value) else None
+    return None
 
 
 def in_order_of_interest(reported: Reported) -> list[Audited]:
