@@ -233,6 +233,8 @@ class Campaign:
             try:
                 with sigterm_interrupts(), self.limits.measuring():
                     executor.start()
+                    built = checkout.seconds if checkout else 0.0
+                    header = msgspec.structs.replace(header, built=built)
                     self._fill(experiment, due, header, hold, executor)
             finally:
                 executor.close()

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Study
 
 
+BUILT_ANEW = "each version is built for this trial alone, and again when it is measured"
+
+
 @main.command(name="try", short_help="Run an experiment once, as a pilot.")
 @click.argument("experiment")
 @click.option("--arm", metavar="ID", help="This arm alone.")
@@ -52,6 +55,8 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     head, dirty = head_of(study)
     told = _Told(study, tried, arms)
     checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False, arms=arms)
+    if checkout and tried.table.build:
+        click.echo(BUILT_ANEW, err=True)
     with sigterm_interrupts(), LocalExecutor(study, tried, checkout=checkout) as executor:
         planned = dict.fromkeys(arms, count)
         path = pilot(
@@ -64,6 +69,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
             observe=told.repeat,
             progress=WaitNotice(partial(click.echo, err=True)).repeat,
             trees=checkout.versions if checkout else None,
+            built=checkout.seconds if checkout else 0.0,
         )
     told.end(shown(path))
     for line in elsewhere(study, [experiment]):

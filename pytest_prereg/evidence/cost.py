@@ -24,7 +24,7 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
     busy: float = 0.0
     """Seconds in bodies."""
     charged: float = 0.0
-    """Seconds that sessions lasted; of one that never ended, what its repeats took."""
+    """Seconds that sessions lasted, builds included; of one that never ended, what its repeats took."""
     usd: float = 0.0
     """Charged time at the rate of its arm."""
     unknown: int = 0
@@ -131,7 +131,7 @@ def _bought(files: Iterable[SessionFile]) -> Iterator[SessionFile]:
 def _of_session(header: Header, file: SessionFile) -> Account:
     totals = {arm: spent.total for arm, spent in file.spent.items()}
     lasted = file.footer.seconds if file.footer else None
-    charged = max(lasted or 0.0, math.fsum(totals.values()))
+    charged = header.built + max(lasted or 0.0, math.fsum(totals.values()))
     unfinished = sum(spent.unfinished for spent in file.spent.values())
     return Account(
         busy=math.fsum(spent.busy for spent in file.spent.values()),

@@ -91,6 +91,8 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """For imports: name, format and digest of the file they came from."""
     trees: dict[str, Version] = {}
     """The version that each arm was, by its name in the study's file; empty where arms are none."""
+    built: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Seconds that it took to have these versions, before the file was begun."""
 
 
 class Started(Line, kw_only=True, frozen=True, tag="started"):
@@ -108,6 +110,17 @@ class Started(Line, kw_only=True, frozen=True, tag="started"):
     at: str | None = None
     warmup: bool = False
     """Run before the planned repeats, and never counted."""
+    attached: bool = False
+    """An earlier session had launched it, and it was still running, or had ended, when this one took it up."""
+
+
+class Launched(Line, kw_only=True, frozen=True, tag="launched"):
+    """Written and synced once a service runs the repeat, before anybody waits for it."""
+
+    repeat: str
+    attempt: int
+    call: str
+    """What finds it again: the executor's own name for it."""
 
 
 class Finished(Line, kw_only=True, frozen=True, tag="finished"):
@@ -155,7 +168,7 @@ class Footer(Line, kw_only=True, frozen=True, tag="footer"):
     """How long the session lasted, repeats and what was between them."""
 
 
-SessionLine = Header | Started | Finished | Footer
+SessionLine = Header | Started | Launched | Finished | Footer
 
 
 class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True, gc=False):

@@ -73,10 +73,12 @@ class Forecast:
 class Meter:
     """What one session has taken so far."""
 
-    def __init__(self, rates: Mapping[str, float], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, rates: Mapping[str, float], clock: Callable[[], float] = monotonic, *, before: float = 0.0
+    ) -> None:
         self._rates = rates
         self._clock = clock
-        self._began = clock()
+        self._began = clock() - before
         self._lasted: float | None = None
         self._totals: dict[str, float] = {}
 
@@ -129,9 +131,9 @@ class Limits:
         finally:
             self._seconds, self._since = self.seconds, None
 
-    def meter(self, rates: Mapping[str, float]) -> Meter:
-        """Return a meter for one more session, whose cost counts."""
-        self._meters.append(Meter(rates, self.clock))
+    def meter(self, rates: Mapping[str, float], *, before: float = 0.0) -> Meter:
+        """Return a meter for one more session, whose cost counts; ``before`` it began it took seconds."""
+        self._meters.append(Meter(rates, self.clock, before=before))
         return self._meters[-1]
 
     @property

@@ -48,6 +48,7 @@ def pilot(
     observe: Callable[[Started, Finished], None],
     progress: Callable[[Progress], None] | None = None,
     trees: Mapping[str, Version] | None = None,
+    built: float = 0.0,
 ) -> Path:
     """Run ``planned`` repeats of each arm and return the session file that keeps them.
 
@@ -64,6 +65,7 @@ def pilot(
         observe: Called with the two lines of every repeat.
         progress: Called before each repeat, and while one has to wait.
         trees: What the arms are that are versions of the code.
+        built: Seconds that it took to have these.
 
     Raises:
         MeasureError: If nothing can be launched any more.
@@ -71,7 +73,7 @@ def pilot(
     """
     with ExperimentHold.take(study.evidence_folder, experiment.id) as hold:
         header = _header(study, experiment, executor.name, planned=planned, head=head, dirty=dirty)
-        header = msgspec.structs.replace(header, trees=dict(trees or {}))
+        header = msgspec.structs.replace(header, trees=dict(trees or {}), built=built)
         writer = SessionWriter.open(study.evidence_folder, header, hold=hold)
         measure(study, experiment, None, writer, executor, header=header, progress=progress, observe=observe)
         return writer.path

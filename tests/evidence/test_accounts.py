@@ -41,6 +41,15 @@ def test_a_session_is_charged_for_as_long_as_it_lasted():
     assert not found.is_least
 
 
+def test_what_building_versions_took_is_charged_as_well():
+    lines = (*attempt(1, **took(2.0, 3.0)),)
+    ended = account([session(*lines, lasted=5.0, built=10.0, rates=HOURLY)])
+    killed = account([session(*lines, ended=False, built=10.0, rates=HOURLY)])
+
+    assert ended == Account(busy=2.0, charged=15.0, usd=pytest.approx(0.03))
+    assert (ended.idle, killed.charged) == (13.0, 13.0)
+
+
 def test_one_that_was_killed_took_at_least_what_its_repeats_took():
     lines = (*attempt(1, **took(2.0, 3.0)), *attempt(2, **took(4.0, 5.0)), started(3))
     found = account([session(*lines, ended=False, rates=HOURLY)])

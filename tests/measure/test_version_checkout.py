@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,7 +180,8 @@ def test_arms_of_one_tree_are_built_once(repository: Repository, tmp_path: Path)
     checkout.close()
     assert places[0] == places[1] != places[2]
     assert witness.read_text().splitlines() == [places[0], places[2]]
-    assert [line.split(":")[0].split(" (")[0] for line in said] == ["building base and head", "building old"]
+    each = ["building base and head", "built base and head", "building old", "built old"]
+    assert [line.split(":")[0].split(" (")[0] for line in said] == each
 
 
 def test_a_build_that_fails_is_told_with_its_end_and_leaves_nothing(repository: Repository, temporary: Path):
@@ -191,6 +194,31 @@ def test_a_build_that_fails_is_told_with_its_end_and_leaves_nothing(repository: 
     )
     assert "    the compiler is gone" in told
     assert_nothing_left(repository, temporary)
+
+
+def test_a_build_that_hangs_is_stopped_and_leaves_nothing(
+    repository: Repository, temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seconds = f"60.{os.getpid()}"
+    repository.write_study(more=f'build = ["sh", "-c", "echo waiting; sleep {seconds} & wait"]')
+    checkout = repository.checkout()
+    monkeypatch.setattr(running, "run", partial(running.run, seconds=0.3))
+    monkeypatch.setattr("pytest_prereg.measure.versions.checkout.run", running.run)
+    told = failure(checkout)
+    assert f"build: sh -c 'echo waiting; sleep {seconds} & wait' was stopped after 0.3 s; nothing was" in told
+    assert "    waiting" in told
+    assert_nothing_left(repository, temporary)
+    assert not any(seconds in place.read_text() for place in Path("/proc").glob("[0-9]*/cmdline"))
+
+
+def test_what_building_took_is_told_and_counted(repository: Repository):
+    repository.write_study({"base": "HEAD", "head": "HEAD"}, more='build = ["sleep", "0.3"]')
+    said: list[str] = []
+    checkout = repository.checkout(said)
+    checkout.start()
+    checkout.close()
+    assert re.fullmatch(r"built base and head \(\w{7}\) in 0\.[3-9]\d* s", said[-1])
+    assert 0.3 <= checkout.seconds < 10
 
 
 @pytest.mark.parametrize(

@@ -246,10 +246,16 @@ def test_a_repeat_that_imports_the_work_trees_modules_is_invalid(
 
 def test_trying_it_out_keeps_no_tree_for_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    project = slowed(tmp_path / "project", PLANTED)
-    said = project.done("try", "planted")
-    assert "head is the work tree" in said
-    assert headers(project, "planted")[0]["trees"]["head"]["dirty"]
+    project = slowed(tmp_path / "project", PLANTED.replace("repeats", 'build = ["sleep", "0.2"]\nrepeats'))
+    said = project.done("try", "planted").splitlines()
+    assert "head is the work tree" in said[0]
+    assert said[1] == "each version is built for this trial alone, and again when it is measured"
+    assert [line.split(" (")[0] for line in said[2:6]] == [
+        f"{did} {arm}" for arm in ("base", "head") for did in ("building", "built")
+    ]
+    (header,) = headers(project, "planted")
+    assert header["trees"]["head"]["dirty"]
+    assert header["built"] >= 0.4
     assert project.git("for-each-ref", "refs/prereg") == ""
     assert worktrees(project) == 1
 

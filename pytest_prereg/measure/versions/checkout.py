@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.errors import MeasureError
@@ -13,6 +14,7 @@ from pytest_prereg.evidence.git_environment import undirected
 from pytest_prereg.measure.executors.classify import signal_name
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.text import file_tail
+from pytest_prereg.measure.limits import duration_text
 from pytest_prereg.measure.versions import environments, submodules, ways, witness
 from pytest_prereg.measure.versions.folders import Folder
 from pytest_prereg.measure.versions.git import GitError, git, is_there, line
@@ -71,6 +73,8 @@ class Checkout:
         """States of the files of each tree when it had been built."""
         self._provided: dict[str, witness.Provided] = {}
         """By tree."""
+        self.seconds = 0.0
+        """What checking out and building have taken so far."""
 
     def start(self) -> None:
         """Check out and build every tree, each once.
@@ -78,6 +82,7 @@ class Checkout:
         Raises:
             MeasureError: PR135, if one can't be; then nothing of any is left.
         """
+        began = time.monotonic()
         try:
             self._folder = self._made()
             for tree, arms in self._arms().items():
@@ -86,6 +91,7 @@ class Checkout:
         except BaseException:
             self.close()
             raise
+        self.seconds += time.monotonic() - began
 
     def place_of(self, arm: str) -> tuple[str, dict[str, str]]:
         """Return the folder that an arm is run in, and the variables to set for it."""
@@ -190,6 +196,8 @@ class Checkout:
         except subprocess.CalledProcessError as error:
             message = f"{error.cmd} ended with status {error.returncode}"
             raise MeasureError(self._problem(arm, message, file_tail(place.log) or None)) from error
+        except subprocess.TimeoutExpired as error:
+            raise MeasureError(self._too_long(arm, "python -m venv", error, place)) from error
         witness.install(packages, tree=place.tree, environment=place.environment, others=place.witness)
 
     def _build(self, place: Place, arms: list[str]) -> None:
@@ -201,17 +209,26 @@ class Checkout:
         self.say(f"building {what}: {shlex.join(command)}")
         declared = self.experiment.table.env or {}
         environ = {**self.environ, **declared, **self._variables(place, declared)}
-        program = _found(command[0], environ["PATH"])
+        program, began = _found(command[0], environ["PATH"]), time.monotonic()
         try:
             status = run([program, *command[1:]], place.tree / self._inside, environ, place.log)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             message = f"build can't be started: {shlex.join(command)}: {why}"
             raise MeasureError(self._problem(arms[0], message)) from error
+        except subprocess.TimeoutExpired as error:
+            problem = self._too_long(arms[0], f"build: {shlex.join(command)}", error, place)
+            raise MeasureError(problem) from error
         if status:
             ended = f"status {status}" if status > 0 else signal_name(-status)
             message = f"build ended with {ended}: {shlex.join(command)}; nothing was measured"
             raise MeasureError(self._problem(arms[0], message, file_tail(place.log) or None))
+        self.say(f"built {what} in {duration_text(time.monotonic() - began)}")
+
+    def _too_long(self, arm: str, what: str, error: subprocess.TimeoutExpired, place: Place) -> Problem:
+        message = f"{what} was stopped after {duration_text(error.timeout)}; nothing was measured"
+        advice = "It printed nothing: does it wait for something?"
+        return self._problem(arm, message, file_tail(place.log) or advice)
 
     def _declared(self, arm: str) -> dict[str, str]:
         return {**(self.experiment.table.env or {}), **self.experiment.arms[arm].env}

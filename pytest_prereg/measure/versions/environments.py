@@ -29,6 +29,7 @@ def make(folder: Path, *, with_pip: bool, log: Path) -> Path:
 
     Raises:
         subprocess.CalledProcessError: It could not be made; ``log`` says why.
+        subprocess.TimeoutExpired: It took too long.
         OSError: No process can be started, or nothing be written.
     """
     without = [] if with_pip else ["--without-pip"]

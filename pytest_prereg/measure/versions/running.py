@@ -20,20 +20,39 @@ PATIENCE = 1.0
 """Seconds; only what is stuck in the kernel takes longer to die."""
 
 
-def run(command: Sequence[str], folder: Path, environ: Mapping[str, str], log: Path) -> int:
+LONGEST = 2 * 3600.0
+"""Seconds that a build may take: what takes longer hangs. A body's ``timeout`` says nothing of it."""
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str],
+    log: Path,
+    *,
+    seconds: float | None = None,
+) -> int:
     """Run a program in a folder and return its status, below 0 for a signal; ``log`` gets its output.
 
     It leads a session of its own, so that Ctrl-C reaches this process alone, which then ends all of it. What
     it leaves running is ended as well: a server of a compiler's would run beside what is measured.
 
+    Args:
+        command: The program, and its arguments.
+        folder: Where.
+        environ: All variables that it sees.
+        log: The file that its output is added to.
+        seconds: How long it may take, unless ``LONGEST``.
+
     Raises:
         OSError: It can't be started.
+        subprocess.TimeoutExpired: It took longer; nothing of it is left.
     """
     with processes.adopting():
         before = set(processes.descendants(os.getpid()))
         process = _started(command, folder, environ, log)
         try:
-            return process.wait()
+            return process.wait(LONGEST if seconds is None else seconds)
         except BaseException:
             _end(process)
             raise
