@@ -108,6 +108,11 @@ def test_what_to_do_is_a_line_for_each_that_fails_with_its_command():
     assert "is registered, and is no longer in predictions.toml (PR203)." in items[0]
 
 
+def test_what_says_nothing_of_it_is_told_what_to_do_about_its_kind():
+    page = page_of(finding("PR212", CHANGED.id), predictions=(CHANGED,))
+    assert "(PR212). The verdict is exploratory; a clone needs the whole history.</li>" in page
+
+
 REVIEW = FOUND_IN_IT[2]
 SEEN = finding("PR205", CHANGED.id, Level.REVIEW, acknowledged="measured anew")
 
@@ -163,7 +168,7 @@ def test_what_is_acknowledged_is_told_with_the_reason():
     page = page_of(SEEN, predictions=(CHANGED,))
     assert "<strong>Acknowledged in the lock</strong>" in page
     assert "<em>acknowledged: measured anew</em>" in page
-    assert rows_of(page)[0][0] == "☑️ acknowledged"
+    assert rows_of(page)[0][0] == "☑️ seen"
 
 
 def test_what_fails_at_the_base_already_is_one_line():
@@ -242,6 +247,14 @@ def test_a_table_keeps_its_columns_and_a_comment_holds_it(count, render):
         assert re.fullmatch(r"and \d+ more \(--all shows them\)", rows[-1][1])
     else:
         assert len(rows) == count
+
+
+def test_what_asks_for_nothing_is_folded_below_the_table_where_there_is_much():
+    several = [compared(f"p{number}", None, recorded()) for number in range(8)]
+    text = text_of(FOUND_IN_IT[2], predictions=(CHANGED, *several))
+    assert [row[1] for row in rows_of(github(text))] == [CHANGED.id]
+    assert "<details><summary>Of others nothing is asked: 8 judged</summary>\n\n| | prediction" in text
+    assert "nothing is asked" not in text_of(FOUND_IN_IT[2], predictions=(CHANGED, *several[1:]))
 
 
 def test_all_is_shown_where_all_is_asked_for():

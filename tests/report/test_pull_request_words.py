@@ -69,8 +69,9 @@ def test_changes_are_counted():
         (
             recorded("x", 2.0, (1.0, 3.0), unit="s"),
             recorded("x", 2.001, (1.0, 3.0), unit="s"),
-            "+0.0010 s",
+            "+0.0010",
         ),
+        (recorded("x", 54.9, (54.7, 55.1), unit="%"), recorded("x", 56.2, (56, 56.4), unit="%"), "+1.30"),
         (recorded("x", 1.0, (0.5, 1.5)), recorded("x", 90.0, (89.5, 90.5)), "+89.00"),
         (recorded("x", -2.0, (-3.0, -1.0)), recorded("x", -3.0, (-4.0, -2.0)), "-1.0 (-50 %)"),
         (recorded("x", float("nan")), recorded(), ""),
@@ -128,7 +129,14 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
     ],
 )
 def test_whether_the_registration_came_first_is_said_with_the_commits(keys, text):
-    assert registration(compared("p", **{"base": recorded(), "head": recorded()} | keys)) == text
+    one = compared("p", **{"base": recorded(), "head": recorded()} | keys)
+    change = Change.BOTH if one.is_at_base is False else Change.AGAIN
+    assert registration(one, change) == text
+
+
+def test_what_was_registered_before_and_changed_here_is_amended():
+    one = compared("p", recorded(), recorded(), **NEW)
+    assert registration(one, Change.AMENDED) == "amended here in 2f1c0de3, measured in 9ab33e14"
 
 
 @pytest.mark.parametrize(

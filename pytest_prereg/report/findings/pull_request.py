@@ -83,7 +83,12 @@ def rows_of(reported: Reported) -> list[Row]:
 
 def changes(reported: Reported) -> str:
     """Return how many predictions are changed in what way: ``2 verdicts changed, 25 unchanged``."""
-    counts = Counter(row.change for row in _all(reported) if row.one is not None)
+    return counted_changes(_all(reported))
+
+
+def counted_changes(rows: Iterable[Row]) -> str:
+    """Return how many of the predictions in rows are changed in what way."""
+    counts = Counter(row.change for row in rows if row.one is not None)
     parts = [
         f"{counts[change]} {_MANY_OF.get(change, change) if counts[change] > 1 else change}"
         for change in (*_COUNTED, *(one for one in Change if one not in _COUNTED))

@@ -12,7 +12,6 @@ from pytest_prereg.audit.audited import Recorded
 from pytest_prereg.report.findings import pull_request_words as words
 from pytest_prereg.report.findings.harmless import clipped, code, markdown
 from pytest_prereg.report.findings.markdown import (
-    SIGNS,
     cell,
     findings_table,
     fitting,
@@ -20,7 +19,7 @@ from pytest_prereg.report.findings.markdown import (
     size,
     unproven,
 )
-from pytest_prereg.report.findings.pull_request import Row, changes, folded, rows_of
+from pytest_prereg.report.findings.pull_request import Row, changes, counted_changes, folded, rows_of
 from pytest_prereg.report.findings.summing_up import Mark, acknowledged_text, advised, counted, mark_of
 
 if TYPE_CHECKING:
@@ -31,8 +30,10 @@ if TYPE_CHECKING:
 
 _MOST = 62_000
 """Characters in all: a comment of GitHub has at most 65,536, and whoever posts it adds some."""
-_ROOM = 24_000, 14_000, 8_000
-"""Characters for the table, for what to do and for what is acknowledged."""
+_ROOM = 20_000, 8_000, 14_000, 8_000
+"""Characters for the table, for the rows below it, for what to do and for what is acknowledged."""
+_OPEN = 8
+"""Most rows that are all shown."""
 _LEAST = 2_000
 """Room below which a folded table is left out."""
 _LISTED = 300
@@ -43,8 +44,11 @@ _MESSAGES = 400, 160, 60
 """Characters of a message: where not all have room, fewer."""
 _REMARK = 200
 _LINE = 600
+_INSIDE = re.compile(r"\\\[[^\s,]+, [^\s,]+\\\]|\([^\s()]+ %\)|[≤≥] (?=\S)|\S+ → \S+")
+"""Parts of numbers, as Markdown, that are kept together."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _SHOWN = {"supported": "✅", "refuted": "❌", "inconclusive": "❔"}
+_MARKED = {Mark.UNKNOWN: "can't tell"}
 _CODE = re.compile(r"PR\d+")
 _OPENING = {
     Mark.ERROR: "⛔",
@@ -87,13 +91,26 @@ def _top(reported: Reported) -> Iterator[str]:
 
 
 def _table(reported: Reported, *, every: bool) -> Iterator[str]:
-    rows = [
-        _folded(part) if len(part) > 1 else _row(part[0]) for part in folded(rows_of(reported), every=every)
-    ]
+    """Yield the rows; where they are many, those that ask nothing of anybody are folded."""
+    rows = rows_of(reported)
+    is_long = len(folded(rows)) > _OPEN and not every
+    loud = [row for row in rows if row.mark is not Mark.NOTICE or not is_long]
+    quiet = [row for row in rows if row.mark is Mark.NOTICE and is_long]
+    yield from _rows(loud, _ROOM[0], every=every)
+    if quiet:
+        told = counted_changes(quiet)
+        yield from ("", f"<details><summary>Of others nothing is asked: {told}</summary>")
+        yield from _rows(quiet, _ROOM[1], every=every)
+        yield from ("", "</details>")
+
+
+def _rows(several: list[Row], room: int, *, every: bool) -> Iterator[str]:
+    parts = folded(several, every=every)
+    rows = [_folded(part) if len(part) > 1 else _row(part[0]) for part in parts]
     if not rows:
         return
     yield from _HEAD
-    shown = rows if every else fitting(rows, _ROOM[0])
+    shown = rows if every else fitting(rows, room)
     yield from shown
     if len(shown) < len(rows):
         yield f"| | {_more(len(rows) - len(shown))} | | | | | |"
@@ -104,13 +121,13 @@ def _row(row: Row) -> str:
     name = cell(clipped(row.name, _NAME)) if row.name else "the study"
     if row.one is None:
         return _cells(_sign(row), name, "", "", "", "", "<br>".join(told))
-    when = markdown(words.registration(row.one))
+    when = markdown(words.registration(row.one, row.change))
     by = words.moved(row.one)
     here = _verdict(words.here_verdict(row)) + (f"<br>moved{_NO_BREAK}{_whole(by)}" if by else "")
     about = "<br>".join(filter(None, (*told, when)))
     base = _verdict(words.base_verdict(row))
-    wants = markdown(clipped(row.one.wants, _WANTS))
-    return _cells(_sign(row), name, base, here, wants, markdown(words.count(row.one)), about)
+    wants = _whole(clipped(row.one.wants, _WANTS))
+    return _cells(_sign(row), name, base, here, wants, _whole(words.count(row.one)), about)
 
 
 def _remark(text: str) -> str:
@@ -119,7 +136,7 @@ def _remark(text: str) -> str:
 
 
 def _sign(row: Row) -> str:
-    return SIGNS[row.mark].replace(" ", _NO_BREAK)
+    return f"{_OPENING[row.mark]}{_NO_BREAK}{_MARKED.get(row.mark, row.mark.lower())}"
 
 
 def _cells(*cells: str) -> str:
@@ -138,16 +155,16 @@ def _verdict(recorded: Recorded | str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return numbers so that no line of a cell ends within them."""
-    return markdown(text).replace(" ", _NO_BREAK)
+    """Return numbers so that no line of a cell ends within an interval, a percentage or behind a sign."""
+    return _INSIDE.sub(lambda found: found[0].replace(" ", _NO_BREAK), markdown(text))
 
 
 def _lists(reported: Reported, *, every: bool) -> Iterator[str]:
     """Yield what to do about what fails, what is acknowledged, who approves it, and what was there before."""
     found = [one for row in rows_of(reported) for one in row.findings]
-    yield from _listed("What to do", [one for one in found if one.fails], _to_do, _ROOM[1], every=every)
+    yield from _listed("What to do", [one for one in found if one.fails], _to_do, _ROOM[2], every=every)
     seen = [one for one in found if mark_of(one) is Mark.SEEN]
-    yield from _listed("Acknowledged in the lock", seen, _seen, _ROOM[2], every=every)
+    yield from _listed("Acknowledged in the lock", seen, _seen, _ROOM[3], every=every)
     for sentence in words.sentences(reported):
         yield from ("", markdown(clipped(sentence, _LINE)))
 
@@ -177,7 +194,8 @@ def _to_do(finding: Finding, most: int) -> str:
         f"{markdown(clipped(told, most))} {code(clipped(command, _LINE))}".strip()
         for told, command in advised(finding)
     )
-    return f"- {_what(finding, most)}. {' · '.join(parts)}".rstrip()
+    advice = " · ".join(parts) or markdown(words.in_general(finding))
+    return f"- {_what(finding, most)}. {advice}".rstrip()
 
 
 def _seen(finding: Finding, most: int) -> str:

@@ -80,7 +80,7 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     one = row.one
     if one is None:
         return
-    by, when = words.moved(one), words.registration(one)
+    by, when = words.moved(one), words.registration(one, row.change)
     yield "base", _verdict(words.base_verdict(row))
     yield "here", _verdict(words.here_verdict(row)) + (f", moved {by}" if by else "")
     yield from ((label, told) for label, told in (("wants", one.wants), ("when", when)) if told)

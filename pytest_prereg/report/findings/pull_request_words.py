@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.evidence.naming import shown
-from pytest_prereg.judge.numbers import decimals, number_texts, place_of, suffix
+from pytest_prereg.judge.numbers import decimals, number_texts, place_of
 from pytest_prereg.report.findings.harmless import clipped
 from pytest_prereg.report.findings.pull_request import NEW, Change, Row
 from pytest_prereg.report.findings.rules import RULES, rule_of
@@ -101,14 +101,17 @@ def numbers_of(recorded: Recorded) -> str:
 
 
 def moved(one: Audited) -> str:
-    """Return by how much the estimate moved: ``-0.29 (-22 %)``; empty where that can't be said."""
+    """Return by how much the estimate moved, in its unit: ``-0.29 (-22 %)``; empty if that can't be said."""
     if one.base is None or one.head is None or one.base.unit != one.head.unit:
         return ""
     before, after = finite(one.base.estimate), finite(one.head.estimate)
     if before is None or after is None or before == after:
         return ""
+    has_percent = one.head.unit != "%"  # which would be read as points
     with suppress(OverflowError):
-        return clipped(f"{_by(one.base, one.head, after - before)}{_percent(before, after)}", _WORD)
+        return clipped(
+            f"{_by(one.base, one.head, after - before)}{_percent(before, after) * has_percent}", _WORD
+        )
     return ""
 
 
@@ -118,7 +121,7 @@ def _by(base: Recorded, head: Recorded, change: float) -> str:
     if not round(change, place):
         place = place_of(change, 1)
     (text,) = number_texts(change, None, place=place)
-    return f"{'+' * (change > 0)}{text}{suffix(head.unit)}"
+    return f"{'+' * (change > 0)}{text}"
 
 
 def _decimals(recorded: Recorded) -> int:
@@ -141,7 +144,7 @@ def count(one: Audited) -> str:
     return clipped(" → ".join(dict.fromkeys(counts)), _WORD)
 
 
-def registration(one: Audited) -> str:
+def registration(one: Audited, change: Change) -> str:
     """Return whether a prediction was registered before its evidence, and where either came in.
 
     ``registered here in 2f1c0de1, measured in 9ab33e1f``
@@ -155,11 +158,12 @@ def registration(one: Audited) -> str:
         return f"{_ORDERS[one.order]}: measured{measured}, registered{registered}"
     if one.order in _ORDERS:
         return _ORDERS[one.order]
-    return f"{_registered(one, registered)}{_measured(one, measured)}"
+    return f"{_registered(one, change, registered)}{_measured(one, measured)}"
 
 
-def _registered(one: Audited, commit: str) -> str:
-    where = f"registered here{commit}" if not one.is_at_base else f"registered at the base{commit}"
+def _registered(one: Audited, change: Change, commit: str) -> str:
+    here = "registered here" if change in NEW else "amended here"
+    where = f"{'registered at the base' if one.is_at_base else here}{commit}"
     if one.order == "registered-one-side":
         return f"{where}, on one side of a merge"
     return f"{where}, before its evidence as a tag shows" if one.order == "witnessed" else where
@@ -211,6 +215,12 @@ def message_of(finding: Finding) -> str:
     """Return what a finding says, to be put behind its prediction's name: it is not named again."""
     message = finding.message.removeprefix(f'"{finding.id}" ').rstrip(".")
     return message if message != finding.message.rstrip(".") or not finding.id else f": {message}"
+
+
+def in_general(finding: Finding) -> str:
+    """Return what to do about findings of this kind, for one that does not say it itself."""
+    to_do = rule_of(finding.code).to_do.replace("`", "")
+    return f"{to_do[0].upper()}{to_do[1:]}."
 
 
 def sentences(reported: Reported) -> Iterator[str]:
