@@ -37,6 +37,10 @@ class Attempt(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     resumed: bool = False
     unreadable: dict[str, str] = {}
     """By metric without a value, the instrument that could not be read."""
+    call: str | None = None
+    """What finds it again where it runs, or ran."""
+    attached: bool = False
+    """An earlier session had launched it."""
 
 
 class Spent(msgspec.Struct, kw_only=True, frozen=True):
@@ -61,7 +65,7 @@ class SessionFile:
     path: Path
     header: Header | None
     attempts: list[Attempt]
-    """In the order in which they finished; lost ones last."""
+    """In the order in which they were launched."""
     footer: Footer | None
     torn: bool
     """The last line is not whole, and was ignored."""

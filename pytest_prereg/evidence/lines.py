@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from pytest_prereg.evidence.model import Footer, Header, Started
+from pytest_prereg.evidence.model import Footer, Header, Launched, Started
 from pytest_prereg.evidence.sidecars import WrittenFinished
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_prereg.evidence.sidecars import Read
 
 _CHUNK = 1 << 22
-_decoder = msgspec.json.Decoder(Header | Started | WrittenFinished | Footer)
+_decoder = msgspec.json.Decoder(Header | Started | Launched | WrittenFinished | Footer)
 
 
 def encode(line: object) -> bytes:

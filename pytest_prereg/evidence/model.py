@@ -110,6 +110,17 @@ class Started(Line, kw_only=True, frozen=True, tag="started"):
     at: str | None = None
     warmup: bool = False
     """Run before the planned repeats, and never counted."""
+    attached: bool = False
+    """An earlier session had launched it, and this one took it up: it ran still, or had ended meanwhile."""
+
+
+class Launched(Line, kw_only=True, frozen=True, tag="launched"):
+    """Written and synced once a service runs the repeat, before anybody waits for it."""
+
+    repeat: str
+    attempt: int
+    call: str
+    """What finds it again: the executor's own name for it."""
 
 
 class Finished(Line, kw_only=True, frozen=True, tag="finished"):
@@ -157,7 +168,7 @@ class Footer(Line, kw_only=True, frozen=True, tag="footer"):
     """How long the session lasted, repeats and what was between them."""
 
 
-SessionLine = Header | Started | Finished | Footer
+SessionLine = Header | Started | Launched | Finished | Footer
 
 
 class RecordedRepeat(msgspec.Struct, kw_only=True, frozen=True, gc=False):

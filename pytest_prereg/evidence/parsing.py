@@ -7,6 +7,7 @@ is a problem of the file, never an exception, so that one bad file spoils one ex
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import sys
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -46,6 +47,15 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="t
     attempt: int
     block: int | None = None
     warmup: bool = False
+    attached: bool = False
+
+
+class _Launched(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="launched"):
+    """A ``launched`` line."""
+
+    repeat: str
+    attempt: int
+    call: str
 
 
 _Duration = Annotated[float, msgspec.Meta(ge=0)]
@@ -80,9 +90,9 @@ class _Named(_Finished, kw_only=True, frozen=True, gc=False, tag="finished"):
     values: dict[str, Value | Reference] = {}  # type: ignore[assignment]  # only until they are read
 
 
-_Line = Header | _Started | _Finished | Footer
+_Line = Header | _Started | _Launched | _Finished | Footer
 _decoder = msgspec.json.Decoder(_Line)
-_decoder_of_names = msgspec.json.Decoder(Header | _Started | _Named | Footer)
+_decoder_of_names = msgspec.json.Decoder(Header | _Started | _Launched | _Named | Footer)
 
 
 def parse(path: Path, stream: BinaryIO, read: Read | None = None) -> SessionFile:
@@ -107,6 +117,10 @@ class Parser:
         self._footer: Footer | None = None
         self._attempts: list[Attempt] = []
         self._begun: dict[str, _Started] = {}
+        self._calls: dict[str, str] = {}
+        self._places: list[int] = []
+        """For each attempt, which of those that were started it is."""
+        self._place: dict[str, int] = {}
         self._problems: list[Problem] = []
         self._instruments: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._spent: dict[str, _Account] = {}
@@ -142,13 +156,20 @@ class Parser:
         return SessionFile(
             path=self._path,
             header=self._header,
-            attempts=self._attempts,
+            attempts=self._in_order(),
             footer=self._footer,
             torn=torn,
             digest=f"sha256:{self._digest.hexdigest()}",
             problems=tuple(self._problems),
             spent={arm: account.spent() for arm, account in self._spent.items()},
         )
+
+    def _in_order(self) -> list[Attempt]:
+        """Return the attempts as they were started; side by side they end in any order."""
+        places = self._places
+        if all(before < after for before, after in itertools.pairwise(places)):
+            return self._attempts
+        return [self._attempts[one] for one in sorted(range(len(places)), key=places.__getitem__)]
 
     def _feed_one_by_one(self, block: bytes) -> None:
         for raw in block[:-1].split(b"\n"):
@@ -180,6 +201,8 @@ class Parser:
             self._start(line)
         elif isinstance(line, _Finished):
             self._finish(line)
+        elif isinstance(line, _Launched):
+            self._launch(line)
         else:
             self._footer = line
 
@@ -211,6 +234,14 @@ class Parser:
         if earlier is not None:
             self._lose(earlier)
         self._begun[started.repeat] = started
+        self._place[started.repeat] = self._count
+
+    def _launch(self, launched: _Launched) -> None:
+        started = self._begun.get(launched.repeat)
+        if started is None or started.attempt != launched.attempt or launched.repeat in self._calls:
+            self.problem(f'"{launched.repeat}" was launched without having been started', line=self._count)
+            return
+        self._calls[launched.repeat] = launched.call
 
     def _finish(self, finished: _Finished) -> None:
         started = self._begun.pop(finished.repeat, None)
@@ -226,6 +257,7 @@ class Parser:
         account = self._spent.get(started.arm) or self._account(started.arm)
         account.busy += finished.seconds.body
         account.total += finished.seconds.total
+        self._places.append(self._place[started.repeat])
         self._attempts.append(
             Attempt(
                 repeat=started.repeat,
@@ -241,12 +273,15 @@ class Parser:
                 outside=finished.outside and sys.intern(finished.outside),
                 resumed=finished.resumed,
                 unreadable=self._shared(finished.unreadable) if finished.unreadable else _NO_INSTRUMENTS,
+                call=self._calls.pop(started.repeat, None) if self._calls else None,
+                attached=started.attached,
             )
         )
 
     def _lose(self, started: _Started) -> None:
         self._account(started.arm).unfinished += 1
-        self._attempts.append(_lost(started))
+        self._places.append(self._place[started.repeat])
+        self._attempts.append(_lost(started, self._calls.pop(started.repeat, None)))
 
     def _account(self, arm: str) -> _Account:
         return self._spent.setdefault(arm, _Account())
@@ -298,7 +333,7 @@ class _Account:
         return Spent(busy=self.busy, total=self.total, unfinished=self.unfinished)
 
 
-def _lost(started: _Started) -> Attempt:
+def _lost(started: _Started, call: str | None) -> Attempt:
     """Return an attempt without end; a warm-up that has none is no fault."""
     return Attempt(
         repeat=started.repeat,
@@ -307,4 +342,6 @@ def _lost(started: _Started) -> Attempt:
         number=started.attempt,
         block=started.block,
         outcome=Outcome.WARMUP if started.warmup else Outcome.LOST,
+        call=call,
+        attached=started.attached,
     )

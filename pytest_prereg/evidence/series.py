@@ -44,7 +44,9 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
     headers = [header for header, _ in sessions]
     first = next((header for header in headers if header.origin == "measured"), headers[0])
     measured = [header for header in headers if header.origin == "measured"]
-    settling = Settling(first.planned, rules=experiment.table.exclude or (), numbers=numbers(experiment))
+    rules = experiment.table.exclude or ()
+    taken_up = (one.call for _, file in sessions for one in file.attempts if one.attached and one.call)
+    settling = Settling(first.planned, rules=rules, numbers=numbers(experiment), taken_up=taken_up)
     disputed = [file.path.name for header, file in sessions if settling.add(file.attempts, _machine(header))]
     return Series(
         experiment=experiment.id,
@@ -90,7 +92,8 @@ class Settling:
     """The slots of one series while its attempts are gone through in order.
 
     ``rules`` are those that were registered: what anything else excluded, its author did. Where not all arms
-    have a planned number, ``numbers`` are those of the ones that have one.
+    have a planned number, ``numbers`` are those of the ones that have one. What one session launched and
+    another one took up (``taken_up``, by what finds it) was not lost by the first.
     """
 
     def __init__(
@@ -99,10 +102,12 @@ class Settling:
         *,
         rules: Iterable[str] = (),
         numbers: Mapping[str, int] | None = None,
+        taken_up: Iterable[str] = (),
     ) -> None:
         self.planned = planned
         self.rules = tuple(rules)
         self.numbers = numbers or {}
+        self.taken_up = Counter(taken_up)
         self.settled: dict[Slot, RecordedRepeat] = {}
         self.faults: list[str] = []
         self.surplus = 0
@@ -117,6 +122,8 @@ class Settling:
         for attempt in attempts:
             outcome = attempt.outcome
             is_plain = outcome is _OK  # nearly all are: a set of outcomes is slow to ask
+            if attempt.attached and attempt.call is not None:
+                self.taken_up[attempt.call] -= 1
             if not is_plain and outcome in _UNJUDGED:
                 continue
             if not self._is_planned(attempt):
@@ -125,6 +132,8 @@ class Settling:
             slot = (attempt.arm, attempt.index)
             if slot in self.settled:
                 disputed |= outcome not in RERUN and not _agree(attempt, self.settled[slot])
+                continue
+            if outcome is Outcome.LOST and self.taken_up[attempt.call or ""] > 0:
                 continue
             if not is_plain and outcome in RERUN:
                 self.faults.append(attempt.repeat)
@@ -275,8 +284,18 @@ def attempts_by_repeat(files: Iterable[SessionFile]) -> Counter[str]:
 
     Warm-ups are not among them.
     """
-    every = (attempt for file in files for attempt in file.attempts)
+    every = (attempt for file in files for attempt in file.attempts if not attempt.attached)
     return Counter(attempt.repeat for attempt in every if attempt.outcome is not Outcome.WARMUP)
+
+
+def running(files: Iterable[SessionFile]) -> list[Attempt]:
+    """Return the attempts that a service may still run, or have run, and whose end no session has seen.
+
+    Each once, as the last session that had it; those that a service was never asked for are lost.
+    """
+    every = [attempt for file in files for attempt in file.attempts if attempt.call is not None]
+    ended = {attempt.call for attempt in every if attempt.outcome is not Outcome.LOST}
+    return list({attempt.call: attempt for attempt in every if attempt.call not in ended}.values())
 
 
 def deciding_series(all_series: Iterable[Series]) -> Series | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from pytest_prereg.evidence.model import Header, Line, Started
+    from pytest_prereg.evidence.model import Header, Launched, Line, Started
 
 RESERVE = 1 << 20
 """Bytes that must be free before a repeat is launched, so that what it yields can be kept."""
@@ -80,6 +80,19 @@ class SessionWriter:
             self._append(line)
         except OSError as error:
             raise EvidenceError(self._problem(f'"{line.repeat}" was not launched', error)) from error
+
+    def launched(self, line: Launched) -> None:
+        """Record what finds a repeat again that a service runs; only after this is it waited for.
+
+        Raises:
+            EvidenceError: it could not be recorded: whoever goes on will not find it.
+
+        """
+        try:
+            self._append(line)
+        except OSError as error:
+            lost = f'"{line.repeat}" runs as {line.call}, and that could not be kept'
+            raise EvidenceError(self._problem(lost, error)) from error
 
     def finished(self, line: Finished) -> None:
         """Record how an attempt ended.

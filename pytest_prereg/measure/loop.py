@@ -10,12 +10,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.environment import machine_class
-from pytest_prereg.evidence.model import Finished, Outcome, Started
+from pytest_prereg.evidence.model import Finished, Launched, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id, utc_now
-from pytest_prereg.evidence.series import attempts_by_repeat
+from pytest_prereg.evidence.series import attempts_by_repeat, running
 from pytest_prereg.measure.checkpoints import discard, discard_settled
+from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.limits import Forecast, Limits, Meter
 from pytest_prereg.measure.planning import is_look, job_for, schedule, settled_slots, warmups
 from pytest_prereg.measure.progress import Progress
@@ -28,10 +31,10 @@ from pytest_prereg.registry.uses import metrics_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_prereg.evidence.files import SessionFile
+    from pytest_prereg.evidence.files import Attempt, SessionFile
     from pytest_prereg.evidence.model import Header, Series, Value
     from pytest_prereg.evidence.sessions import SessionWriter
-    from pytest_prereg.measure.executors.base import Executor, Job, Result
+    from pytest_prereg.measure.executors.base import Executor, Job
     from pytest_prereg.measure.schedule import Slot
     from pytest_prereg.registry.model import Experiment, Study
 
@@ -102,6 +105,18 @@ def measure(
     return None
 
 
+class _Flight:
+    """A repeat that was launched, and whose end nobody has seen yet."""
+
+    def __init__(self, slot: Slot, job: Job, started: Started) -> None:
+        self.slot = slot
+        self.job = job
+        self.started = started
+        self.began = time.monotonic()
+        self.call: str | None = None
+        """What finds it again in another session."""
+
+
 class _Session:
     """One session's way through the slots of a series."""
 
@@ -123,8 +138,14 @@ class _Session:
         self.limits = Limits()
         self.meter = Meter(header.rates)
         self.forecast = Forecast(experiment, header.rates)
+        self.flights: dict[str, _Flight] = {}
+        """What runs, by repeat."""
+        self.running: list[Attempt] = []
+        """What earlier sessions launched that may run still."""
+        self.parallel = min(executor.parallel, experiment.table.max_parallel)
         self.consecutive = 0
-        self.restarted = False
+        self.restarted = self.parallel > 1
+        """What runs beside the one that failed must not be stopped for it."""
         self.is_pilot = header.origin == "pilot"
         self.machine = machine_class(header.environment)
         self.used = _used_metrics(study, experiment)
@@ -139,6 +160,7 @@ class _Session:
         self.settled = settled_slots(series)
         self.left = Counter(self.header.planned or {}) - Counter(arm for arm, _ in self.settled)
         self.attempts.update(attempts_by_repeat(measured))
+        self.running = running(measured)
         ended = ((attempt.repeat, attempt.outcome) for file in measured for attempt in file.attempts)
         self.faults.update(repeat for repeat, outcome in ended if outcome is Outcome.INFRASTRUCTURE)
 
@@ -146,11 +168,30 @@ class _Session:
         """Settle all slots, or those up to the look that finds the series decided."""
         planned = schedule(self.experiment, self.header)
         self._discard_checkpoints(planned)
-        for block, slots in groupby(planned, key=lambda slot: slot.block):
-            for slot in slots:
-                self.settle(slot)
-            if enough is not None and is_look(self.experiment.stopping, block) and enough(block):
-                return
+        self._take_up(planned)
+        try:
+            for block, slots in groupby(planned, key=lambda slot: slot.block):
+                for slot in slots:
+                    self.settle(slot)
+                if enough is not None and is_look(self.experiment.stopping, block):
+                    self._land_all()
+                    if enough(block):
+                        return
+        except _LimitReached:
+            self._land_all(again=False)
+            raise
+        self._land_all()
+
+    def _take_up(self, planned: Iterable[Slot]) -> None:
+        """Wait again for what an earlier session had launched, where it is still known."""
+        opened = {self._job(slot).repeat: slot for slot in planned if not self._is_settled(slot)}
+        for attempt in self.running:
+            slot = opened.get(attempt.repeat)
+            if slot is not None and attempt.call is not None and attempt.repeat not in self.flights:
+                job = self._job(slot)
+                if self.executor.attach(job, attempt.call):
+                    started = replace(self._started(slot, job), attempt=attempt.number, attached=True)
+                    self._note(_Flight(slot, job, started), attempt.call)
 
     def _discard_checkpoints(self, planned: Iterable[Slot]) -> None:
         """Remove what slots have left that settled in a session which was killed before it could do so."""
@@ -159,22 +200,19 @@ class _Session:
         discard_settled(self.study.path, self.header.seed, names)
 
     def settle(self, slot: Slot) -> None:
-        """Run a slot until it has its outcome: again in place after a fault, but not for ever.
-
-        A pilot fills no slot, and whoever tries sees what failed: nothing of it is run again.
-        """
-        if (slot.arm, slot.index) in self.settled:
+        """Run a slot; where only one can run at a time until it has its outcome."""
+        if self._is_settled(slot) or self._job(slot).repeat in self.flights:
             return
         self._warm_up(slot)
-        job = job_for(self.study, self.experiment, self.header, slot)
-        while self._attempt(slot, job) is Outcome.INFRASTRUCTURE and not self.is_pilot:
-            self.faults[job.repeat] += 1
-            if self.faults[job.repeat] > max(2, self._planned(slot.arm) / 4):
-                break
-        self.settled.add((slot.arm, slot.index))
-        self.left[slot.arm] -= 1
-        if job.checkpoint is not None:
-            discard(Path(job.checkpoint))
+        self._launch(slot, self._job(slot), slot.block)
+        while len(self.flights) >= self.parallel:
+            self._land()
+
+    def _is_settled(self, slot: Slot) -> bool:
+        return (slot.arm, slot.index) in self.settled
+
+    def _job(self, slot: Slot) -> Job:
+        return job_for(self.study, self.experiment, self.header, slot)
 
     def _warm_up(self, first: Slot) -> None:
         """Run the warm-ups before the first repeat of the session, if what is left suffices for that, too.
@@ -184,25 +222,91 @@ class _Session:
         warmups, self.warmups = self.warmups, []
         self._check_limits(*(slot.arm for slot in warmups), first.arm)
         for slot in warmups:
-            self._attempt(slot, job_for(self.study, self.experiment, self.header, slot), first.block)
+            self._launch(slot, self._job(slot), first.block)
+            while any(flight.slot.is_warmup for flight in self.flights.values()):
+                self._land()
 
-    def _attempt(self, slot: Slot, job: Job, block: int | None = None) -> Outcome:
-        """Launch a slot once, with a line before and a line after; return how it ended."""
+    def _launch(self, slot: Slot, job: Job, block: int) -> None:
+        """Launch a slot once, with a line before and, if a service runs it, a line after."""
+        self._get_ready(slot, job, block)
         self.attempts[job.repeat] += 1
-        self._get_ready(slot, job, block or slot.block)
         started = self._started(slot, job)
         self.writer.started(started)
-        began = time.monotonic()
-        result = self.executor.run(job)
-        took = result.seconds.get("total", time.monotonic() - began)
+        flight = _Flight(slot, job, started)
+        self.flights[job.repeat] = flight
+        call = self.executor.launch(job)
+        if call is not None:
+            self._keep(flight, call)
+
+    def _note(self, flight: _Flight, call: str) -> None:
+        """Write down that a repeat runs which another session, or the service by itself, has begun."""
+        self.writer.started(flight.started)
+        self.flights[flight.job.repeat] = flight
+        self._keep(flight, call)
+
+    def _keep(self, flight: _Flight, call: str) -> None:
+        flight.call = call
+        self.writer.launched(
+            Launched(repeat=flight.started.repeat, attempt=flight.started.attempt, call=call)
+        )
+
+    def _land_all(self, *, again: bool = True) -> None:
+        """Wait until all that was launched has settled; of what failed by a fault only if ``again``."""
+        while self.flights:
+            self._land(again=again)
+
+    def _land(self, *, again: bool = True) -> None:
+        """Wait until one repeat has ended, and write down how; after a fault run it again, but not for ever.
+
+        A pilot fills no slot, and whoever tries sees what failed: nothing of it is run again.
+        """
+        job, result = self.executor.collect()
+        flight = self.flights.pop(job.repeat)
+        for _ in range(result.restarts):
+            flight = self._begun_again(flight, result)
+        outcome = self._end(flight, result)
+        slot, is_pilot = flight.slot, self.is_pilot
+        if outcome is Outcome.INFRASTRUCTURE and not is_pilot and not slot.is_warmup:
+            self.faults[job.repeat] += 1
+            if self.faults[job.repeat] <= max(2, self._planned(slot.arm) / 4):
+                if again:
+                    self._launch(slot, job, slot.block)
+                return
+        if not slot.is_warmup:
+            self._settled(slot, job)
+
+    def _settled(self, slot: Slot, job: Job) -> None:
+        self.settled.add((slot.arm, slot.index))
+        self.left[slot.arm] -= 1
+        if job.checkpoint is not None:
+            discard(Path(job.checkpoint))
+
+    def _begun_again(self, flight: _Flight, result: Result) -> _Flight:
+        """Write down that the service took a repeat from its machine, and began it again on another."""
+        preempted = Result(
+            outcome=Outcome.INFRASTRUCTURE,
+            cause="preempted",
+            error="the service began the repeat again without a word",
+            environment=result.environment,
+        )
+        self.writer.finished(self._finished(flight.started, preempted, 0.0))
+        self.faults[flight.job.repeat] += 1
+        self.attempts[flight.job.repeat] += 1
+        again = _Flight(flight.slot, flight.job, self._started(flight.slot, flight.job))
+        self._note(again, flight.call or "")
+        return self.flights.pop(flight.job.repeat)
+
+    def _end(self, flight: _Flight, result: Result) -> Outcome:
+        """Write down how an attempt ended; return that."""
+        arm, took = flight.slot.arm, result.seconds.get("total", time.monotonic() - flight.began)
         if self.watch is not None:
             self.watch.check()
-        finished = self._finished(started, result, took)
+        finished = self._finished(flight.started, result, took)
         self.writer.finished(finished)
-        self.meter.add(slot.arm, took)
-        self.forecast.learn(slot.arm, took)
+        self.meter.add(arm, took)
+        self.forecast.learn(arm, took)
         if self.observe is not None:
-            self.observe(started, finished)
+            self.observe(flight.started, finished)
         self._count_faults(result)
         return result.outcome
 
@@ -226,7 +330,8 @@ class _Session:
             now()
 
     def _check_limits(self, *arms: str) -> None:
-        if self.limits.are_set and self.limits.refuses(self.forecast.of(arms)):
+        running = (flight.slot.arm for flight in self.flights.values())
+        if self.limits.are_set and self.limits.refuses(self.forecast.of((*running, *arms))):
             raise _LimitReached
 
     def _started(self, slot: Slot, job: Job) -> Started:
@@ -276,7 +381,10 @@ class _Session:
         return Outcome.EXCLUDED, broken
 
     def _count_faults(self, result: Result) -> None:
-        """Start the executor anew after two faults in a row, once; after three more in a row give up."""
+        """Start the executor anew after two faults in a row, once; after three more in a row give up.
+
+        Of repeats that run side by side nothing is started anew.
+        """
         self.consecutive = self.consecutive + 1 if result.outcome is Outcome.INFRASTRUCTURE else 0
         if self.consecutive >= FAULTS_BEFORE_RESTART and not self.restarted:
             self.restarted, self.consecutive = True, 0

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_prereg.evidence.model import RERUN, Outcome, Version
+from pytest_prereg.evidence.model import RERUN, Launched, Outcome, Version
 from pytest_prereg.evidence.series import (
     assemble,
     attempts,
@@ -23,6 +23,7 @@ from pytest_prereg.evidence.series import (
     next_number,
     open_series,
     open_slots,
+    running,
 )
 from pytest_prereg.evidence.sessions import parse_session
 
@@ -63,10 +64,41 @@ def test_a_killed_session_is_resumed_and_its_last_repeat_counts_as_lost():
     assert attempts_by_repeat([killed, resumed])["gate-a/1/7"] == 0
 
 
-def test_positions_are_the_order_of_finishing_not_of_starting():
+def test_positions_are_the_order_of_starting_not_of_finishing():
+    """Side by side the quickest finishes first: in that order every series would have a trend."""
     (series,) = assemble(GATE, [session("a", started(1), started(2), finished(2), finished(1))])
 
-    assert [(repeat.index, repeat.position) for repeat in series.repeats] == [(2, 0), (1, 1)]
+    assert [(repeat.index, repeat.position) for repeat in series.repeats] == [(1, 0), (2, 1)]
+
+
+CALLED = Launched(repeat="gate-a/1/1", attempt=1, call="fc-1")
+
+
+def test_what_a_later_session_takes_up_was_not_lost_by_the_one_that_launched_it():
+    first = session("a", started(1), CALLED)
+    second = session("b", replace(started(1), attached=True), CALLED, finished(1))
+
+    (series,) = assemble(GATE, [first, second])
+
+    assert series.faults == ()
+    assert [(repeat.index, repeat.outcome) for repeat in series.repeats] == [(1, Outcome.OK)]
+    assert [attempt.call for attempt in running([first])] == ["fc-1"]
+    assert not running([first, second])
+
+
+def test_what_was_taken_up_and_never_ended_is_lost_once():
+    first = session("a", started(1), CALLED)
+    second = session("b", replace(started(1), attached=True), CALLED)
+
+    (series,) = assemble(GATE, [first, second])
+
+    assert series.faults == ("gate-a/1/1",)
+    assert [attempt.attached for attempt in running([first, second])] == [True]
+
+
+def test_a_launch_that_nobody_has_started_is_no_launch():
+    (problem,) = session("a", CALLED).problems
+    assert problem.message == '"gate-a/1/1" was launched without having been started'
 
 
 def test_the_first_finish_settles_a_slot_and_a_second_one_never_counts():

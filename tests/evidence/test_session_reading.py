@@ -124,8 +124,8 @@ def test_what_was_started_as_warm_up_is_warm_up_whatever_its_end_says(outcome):
 
     assert [(one.repeat, one.outcome) for one in file.attempts] == [
         ("gate-a/1/warmup-1", Outcome.WARMUP),
-        ("gate-a/1/1", Outcome.OK),
         ("gate-a/1/warmup-2", Outcome.WARMUP),
+        ("gate-a/1/1", Outcome.OK),
     ]
     assert file.problems == ()
 

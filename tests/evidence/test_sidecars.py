@@ -141,7 +141,7 @@ def test_one_that_is_gone_or_altered_is_a_problem_of_the_session_file(session, c
     (problem,) = file.problems
     assert (problem.code, Path(problem.path).name, problem.line) == ("PR207", session.name, 3)
     assert problem.message == f'vector "vectors/{NAME}.f64.gz" {told}, and without it this line is none'
-    assert [(one.index, one.outcome) for one in file.attempts] == [(2, Outcome.OK), (1, Outcome.LOST)]
+    assert [(one.index, one.outcome) for one in file.attempts] == [(1, Outcome.LOST), (2, Outcome.OK)]
 
 
 def test_one_that_can_not_be_read_is_told_from_one_that_is_gone(session):

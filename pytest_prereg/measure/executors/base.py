@@ -90,6 +90,8 @@ class Result(msgspec.Struct, kw_only=True, frozen=True):
     resumed: bool = False
     """Whether it found a checkpoint that an earlier attempt had left."""
     unreadable: dict[str, str] = {}
+    restarts: int = 0
+    """How often the service had begun the same repeat before, and told nobody."""
 
 
 TRACES = "PREREG_TRACES"
@@ -116,7 +118,7 @@ class Checkout(Protocol):
 
 
 class Executor(Protocol):
-    """Where repeats run. One job at a time; :meth:`close` may interrupt it at any moment."""
+    """Where repeats run; :meth:`close` may interrupt it at any moment."""
 
     waiting: Callable[[], None] | None
     """Called when a repeat has to wait, before it is launched, for what another session holds."""
@@ -125,19 +127,67 @@ class Executor(Protocol):
     def name(self) -> str:
         """Name in the study file and in the evidence."""
 
+    @property
+    def parallel(self) -> int:
+        """How many repeats may run at a time."""
+
     def start(self) -> None:
         """Get ready to run; raise ``MeasureError``, with nothing left running, if that is impossible."""
 
     def prepare(self, job: Job) -> None:
         """Wait until a repeat may be launched: for its devices, where others measure on them.
 
-        Called before its ``started`` line is written, so that giving up the wait loses no attempt;
-        :meth:`run` does it where nobody has. Nothing of the repeat runs yet. Raise ``MeasureError`` if
-        it never can.
+        Called before its ``started`` line is written, so that giving up the wait loses no attempt.
+        Nothing of the repeat runs yet. Raise ``MeasureError`` if it never can.
         """
+
+    def launch(self, job: Job) -> str | None:
+        """Begin a repeat; return what finds it again in another process, ``None`` where nothing does.
+
+        What goes wrong is how it ended, which :meth:`collect` tells.
+        """
+
+    def attach(self, job: Job, call: str) -> bool:
+        """Take up a repeat that an earlier session launched; return ``False`` where it is not known any more.
+
+        ``call`` is what :meth:`launch` returned there.
+        """
+
+    def collect(self) -> tuple[Job, Result]:
+        """Wait until one of those that were launched has ended; never raise for what a body does.
+
+        Raises:
+            LookupError: None was launched.
+        """
+
+    def close(self) -> None:
+        """Stop everything that runs, wherever; return within five seconds. It can be started again."""
+
+
+class OneAtATime:
+    """An executor whose repeats run while they are waited for, one after the other."""
+
+    parallel = 1
+
+    def __init__(self) -> None:
+        self._launched: list[Job] = []
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end and return how it ended; never raise for what the body does."""
+        raise NotImplementedError
 
-    def close(self) -> None:
-        """Stop everything that runs; return within two seconds. The executor can be started again."""
+    def launch(self, job: Job) -> str | None:
+        """Note the repeat: it ends with this process."""
+        self._launched = [job]
+        return None
+
+    def attach(self, job: Job, call: str) -> bool:  # noqa: ARG002 - nothing outlives its session
+        """Find nothing of an earlier session."""
+        return False
+
+    def collect(self) -> tuple[Job, Result]:
+        """Run what was launched."""
+        if not self._launched:
+            raise LookupError
+        job = self._launched.pop()
+        return job, self.run(job)

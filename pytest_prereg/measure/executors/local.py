@@ -13,7 +13,7 @@ from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure import commands
 from pytest_prereg.measure.devices import DeviceLocks, claims_of, gpus_here
 from pytest_prereg.measure.executors import scratch, services
-from pytest_prereg.measure.executors.base import TRACES
+from pytest_prereg.measure.executors.base import TRACES, OneAtATime
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.messages import Setup
@@ -33,7 +33,7 @@ RESULTS = "pytest_prereg.evidence.importers.results"
 """Reads what commands leave behind; only those that leave anything need it."""
 
 
-class LocalExecutor:
+class LocalExecutor(OneAtATime):
     """The executor ``local``, for one experiment.
 
     Arms that set environment variables get a server each: many a library reads its variables when it is
@@ -50,6 +50,7 @@ class LocalExecutor:
         environ: Mapping[str, str] | None = None,
         checkout: Checkout | None = None,
     ) -> None:
+        super().__init__()
         if experiment.source is None and experiment.kind != "command":
             raise MeasureError(
                 Problem(code="PR008", message=f'experiment "{experiment.id}" has nothing to run here')
