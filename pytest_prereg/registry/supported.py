@@ -30,8 +30,6 @@ OF_A_MACHINE = ("conditions", "exclude", "max-excluded", "warmup")
 def not_yet(study: Study) -> list[Problem]:
     """A PR008 problem for each key of a study whose feature is not there yet; ``lock`` refuses them."""
     complaints = Complaints(shown(study.path), positions_of(study.path))
-    if study.table.registration == "separate":
-        _complain(("study", "registration"), 'registration = "separate"', complaints)
     for name in study.table.prices or {}:
         if name != "local":
             _complain(("study", "prices", name), f"a price of {quoted(name)}", complaints)
