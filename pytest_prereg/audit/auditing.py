@@ -22,6 +22,7 @@ from pytest_prereg.audit.standing import standing
 from pytest_prereg.audit.withdrawn import counts_as_refuted, tombstones
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.naming import shown
+from pytest_prereg.registry.reasons import has_words
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _unmatched(findings: Iterable[Finding], state: StudyState) -> Iterator[Findi
 
 def acknowledged(findings: Iterable[Finding], lock: Lock | None) -> list[Finding]:
     """Return the findings, with the reason for each review that the lock acknowledges; an error stays one."""
-    known = {(one.code, one.id, one.about): one.reason for one in (lock.acknowledged if lock else ())}
+    entries = [one for one in (lock.acknowledged if lock else ()) if has_words(one.reason)]
+    known = {(one.code, one.id, one.about): one.reason for one in entries}
     return [
         msgspec.structs.replace(one, acknowledged=reason)
         if one.level is Level.REVIEW
