@@ -6,6 +6,7 @@ passes once the lock at head answers it, in this very pull request, and somebody
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +24,8 @@ from pytest_prereg.audit.gating.judged_here import judged_here, loosened
 from pytest_prereg.audit.history.grades import Grade
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.gating.approving import Approval
     from pytest_prereg.audit.gating.sides import Base, Side
@@ -60,10 +63,9 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
         approval: Who has to approve what the lock at head says.
         on_default_branch: Whether head is what everybody builds on: then no guard may be stale.
     """
-    known = {_key(one) for one in base.findings}
     stale = [one for one in head.audit.findings if on_default_branch and _is_stale(one, head.state)]
     every = [one for one in head.audit.findings if one not in stale]
-    brought = [one for one in every if _key(one) not in known]
+    brought, standing = _told_apart(every, base.findings)
     both = list(judged_here(head.state, base))
     told = {one.id for one in both}
     kept = [one for one in brought if not (one.id in told and _is_simultaneous(one))]
@@ -71,23 +73,47 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
         _answerable(one, approval.ends)
         for one in (*both, *loosened(head.state, base), *map(_to_review, stale))
     ]
-    findings = approved([*kept, *own], head.state.lock, base.lock, approval)
+    elsewhere = [
+        one for one in base.left if all((one.code, one.id) != (each.code, each.id) for each in every)
+    ]
+    findings = approved([*kept, *own, *elsewhere], head.state.lock, base.lock, approval)
     return Gate(
         study=head.audit.study,
         ends=approval.ends,
         predictions=compared(head, base),
         findings=tuple(sorted([*findings, *base.unread], key=by_weight)),
-        standing=tuple(one for one in every if _key(one) in known and one.fails),
+        standing=tuple(one for one in standing if one.fails),
         covered=approval.path,
     )
 
 
+def _told_apart(every: Iterable[Finding], before: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return what head's audit finds and the base's did not, and what both find.
+
+    What is found once more than at the base is new, and so is what fails since its acknowledgement went.
+    """
+    known = {fails: Counter(_key(one) for one in before if one.fails is fails) for fails in (True, False)}
+    brought, standing = [], []
+    for one in every:
+        key = _key(one)
+        found = next((known[fails] for fails in (one.fails, True) if known[fails][key]), None)
+        if found is None:
+            brought.append(one)
+        else:
+            found[key] -= 1
+            standing.append(one)
+    return brought, standing
+
+
 _Key = tuple[str, str, str, str, bool]
+_QUOTED = "PR210"
 
 
 def _key(finding: Finding) -> _Key:
     """Return what makes a finding the same one, by whatever commit it arrives."""
     what = finding.about or finding.message
+    if finding.code == _QUOTED:
+        what = f"{finding.path}: {what}"
     return finding.code, finding.id, finding.level, what, finding.untold
 
 

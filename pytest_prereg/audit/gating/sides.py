@@ -32,6 +32,8 @@ class Base(msgspec.Struct, kw_only=True, frozen=True):
     """What an audit says of it there."""
     unread: tuple[Finding, ...] = ()
     """Why it could not be looked at, if it was there."""
+    left: tuple[Finding, ...] = ()
+    """What became of other studies that were where this one was looked for."""
 
     @classmethod
     def of(cls, side: Side) -> Base:
