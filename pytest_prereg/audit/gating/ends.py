@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_prereg.audit.history.commit_graph import CommitGraph
 from pytest_prereg.errors import HistoryError, Problem
-from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.history.git import Repository
@@ -22,6 +22,8 @@ class Ends(msgspec.Struct, kw_only=True, frozen=True):
     base: str
     """The latest commit from which both come: the merge base."""
     head: str
+    tip: str
+    """Of the branch that it is to be merged into, as that is now."""
 
 
 def ends_of(repository: Repository, base: str, head: str) -> Ends:
@@ -35,16 +37,15 @@ def ends_of(repository: Repository, base: str, head: str) -> Ends:
     Raises:
         HistoryError: One of them is not here, or nothing shows where they parted (PR212).
     """
-    missing = [revision for revision in (base, head) if repository.commit(revision) is None]
-    if missing:
-        raise HistoryError([_missing(repository, revision) for revision in missing])
+    tip, commit = repository.commit(base), repository.commit(head)
+    if tip is None or commit is None:
+        named = {base: tip, head: commit}
+        raise HistoryError([_missing(repository, name) for name, found in named.items() if found is None])
     # Any of several would do: what is found at it stands in the base's history too.
-    shared = repository.merge_bases(base, head)
+    shared = repository.merge_bases(tip, commit)
     if not shared:
         raise HistoryError(_unrelated(repository, base, head))
-    commit = repository.commit(head)
-    assert commit is not None
-    return Ends(base=shared[0], head=commit)
+    return Ends(base=shared[0], head=commit, tip=tip)
 
 
 def before(repository: Repository, ends: Ends) -> dict[str, str]:
@@ -64,7 +65,10 @@ def before(repository: Repository, ends: Ends) -> dict[str, str]:
 
 def _missing(repository: Repository, revision: str) -> Problem:
     lacks = "; this clone is shallow" if repository.shallow else ""
-    advice = f"git fetch origin {revision.removeprefix('origin/')}, or in CI fetch-depth: 0."
+    name = revision.removeprefix("origin/")
+    is_name = bool(name) and not name.startswith("-")
+    fetch = f"git fetch origin {typed(name)}" if is_name else "Name a branch or a commit"
+    advice = f"{fetch}, or in CI fetch-depth: 0."
     return Problem(code="PR212", message=f"no commit {quoted(revision)} is here{lacks}", advice=advice)
 
 
