@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -140,35 +141,47 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
 
     Raises:
         HistoryError: A commit is not here, or nothing shows where they parted (PR212).
-        UsageError: Neither has such a study (PR100).
+        UsageError: Neither has such a study, or head no longer, and nothing of it was registered (PR100).
     """
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
     from multiprocessing import get_context  # noqa: PLC0415
 
+    from msgspec.structs import replace  # noqa: PLC0415
+
     from pytest_prereg.audit.gating.ends import before, ends_of  # noqa: PLC0415
     from pytest_prereg.audit.gating.sides import Base  # noqa: PLC0415
-    from pytest_prereg.audit.gating.studies import Place, base_of, places, removed, side_of  # noqa: PLC0415
+    from pytest_prereg.audit.gating.studies import (  # noqa: PLC0415
+        Place,
+        base_of,
+        left,
+        places,
+        removed,
+        side_of,
+    )
     from pytest_prereg.report.findings.reported import reported_refusal  # noqa: PLC0415
 
     repository = _repository()
-    wanted = _wanted(repository, asked.file)
     here = repository.relative(Path.cwd()) or ""
     ends = ends_of(repository, asked.base, asked.head)
+    wanted = _wanted(repository, asked.file, ends)
     old, new = places(repository, wanted, ends)
+    if new is None:
+        gone = removed(repository, ends.base, old or wanted.place)
+        return reported_refusal(gone, Path(os.path.relpath(repository.root / (old or wanted.place))), "gate")
     first = Place(repository=repository, commit=ends.base, refs=before(repository, ends), here=here)
     last = Place(repository=repository, commit=ends.head, refs=repository.refs(), here=here)
     pool = stack.enter_context(ProcessPoolExecutor(1, get_context("fork")))
     base = old and pool.submit(base_of, first, old, asked.roots)
     stack.enter_context(last.entered())
     try:
-        if new is None:
-            raise removed(repository, ends.base, old or wanted.place)
         side = side_of(last, new, asked.roots)
     except HistoryError:
         raise
     except PreregError as error:
-        return reported_refusal(error, last.file(new or old or wanted.place), "gate")
-    return _gated(asked, repository, ends, side, base.result() if base else Base())
+        return reported_refusal(error, last.file(new), "gate")
+    known = base.result() if base else Base()
+    others = tuple(left(repository, wanted, ends, side.audit.study))
+    return _gated(asked, repository, ends, side, replace(known, left=others))
 
 
 def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: Base) -> Reported:
@@ -181,7 +194,7 @@ def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: 
     assert side.state.repository is not None
     lock = side.state.repository.relative(study.lock_path) or study.lock_path.name
     approval = Approval(
-        ends=ends, lock=lock, path=covering(repository, ends.base, lock), is_trusted=asked.is_trusted
+        ends=ends, lock=lock, path=covering(repository, ends.tip, lock), is_trusted=asked.is_trusted
     )
     found = gate_of(side, base, approval, on_default_branch=asked.on_default_branch)
     return reported_gate(found, study.path, side.state.repository.root)
@@ -197,14 +210,14 @@ def _repository() -> Repository:
     return repository
 
 
-def _wanted(repository: Repository, file: Path | None) -> Wanted:
+def _wanted(repository: Repository, file: Path | None, ends: Ends) -> Wanted:
     """Return which study was asked for: a file that may be gone here, or that of a folder."""
-    from pytest_prereg.audit.gating.studies import Wanted  # noqa: PLC0415
+    from pytest_prereg.audit.gating.studies import Wanted, is_file  # noqa: PLC0415
 
     named = Path() if file is None else file
     place = repository.relative(named.absolute())
     if place is None:
         message = f"{quoted(str(named))} lies outside of the repository"
         raise UsageError(Problem(code="PR100", message=message, advice="Name a file that is committed."))
-    is_folder = file is None or file.is_dir()
-    return Wanted(place="" if place == "." else place, is_file=not is_folder)
+    place = "" if place == "." else place
+    return Wanted(place=place, is_file=file is not None and is_file(repository, place, ends))

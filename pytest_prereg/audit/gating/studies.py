@@ -77,6 +77,13 @@ class Wanted(msgspec.Struct, kw_only=True, frozen=True):
         return [place for place, blob in zip(several, known, strict=True) if blob is not None]
 
 
+def is_file(repository: Repository, place: str, ends: Ends) -> bool:
+    """Whether a place is a file's at head, or was at the base; what is nowhere is taken for one."""
+    found = [next(repository.contents([f"{commit}:{place}"])) for commit in (ends.head, ends.base)]
+    is_folder = any(repository.blobs_at(commit, place) for commit in (ends.head, ends.base))
+    return any(one is not None for one in found) or not is_folder
+
+
 def places(repository: Repository, wanted: Wanted, ends: Ends) -> tuple[str | None, str | None]:
     """Return where base and head have the study; ``None`` for one that has it nowhere.
 
@@ -98,9 +105,11 @@ def _same(repository: Repository, commits: tuple[str, str], place: str) -> str |
     """Return where the second commit has the study that the first one has at a place."""
     here, there = commits
     study = id_at(repository, here, place)
-    if study is None:
-        return place if next(repository.names([f"{there}:{place}"])) else None
-    return place_of(repository, there, study, place)
+    if study is not None and (found := place_of(repository, there, study, place)) is not None:
+        return found
+    is_there = next(repository.names([f"{there}:{place}"])) is not None
+    is_unknown = study is None or id_at(repository, there, place) is None
+    return place if is_there and is_unknown else None
 
 
 def id_at(repository: Repository, commit: str, place: str) -> str | None:
@@ -136,7 +145,7 @@ def base_of(place: Place, file: str, roots: Path | None) -> Base:
 
 
 def _lock(repository: Repository, commit: str, place: str) -> Lock | None:
-    data = next(repository.contents([f"{commit}:{posixpath.splitext(place)[0]}.lock"]))
+    data = next(repository.contents([f"{commit}:{_lock_of(place)}"]))
     with contextlib.suppress(PreregError):
         return None if data is None else parse_lock(data, place)
     return None
@@ -148,20 +157,66 @@ def _unread(error: PreregError) -> Finding:
     return Finding(code=problem.code, id="", level=Level.NOTICE, message=sound(message))
 
 
-def removed(repository: Repository, commit: str, place: str) -> StudyError:
-    """Return PR203: the study that a commit has at a place is nowhere any more."""
+def removed(repository: Repository, commit: str, place: str) -> PreregError:
+    """Return PR203: the study that a commit has at a place is nowhere any more.
+
+    One of which nothing was ever registered may go; there is nothing to gate then (PR100).
+    """
+    name = quoted(id_at(repository, commit, place) or place)
+    if not _has_lock(repository, commit, place):
+        message = f"study {name} is gone, and nothing of it was registered: there is nothing to gate"
+        return UsageError(Problem(code="PR100", message=message, advice="Take its gate out of the workflow."))
+    message, advice = _gone(repository, commit, place)
+    path = shown(repository.root / place)
+    return StudyError(Problem(code="PR203", path=path, message=message, advice=advice))
+
+
+def left(repository: Repository, wanted: Wanted, ends: Ends, study: str) -> Iterator[Finding]:
+    """Yield what became of each study that the base has where one was looked for, and another was found.
+
+    Args:
+        repository: That has both commits.
+        wanted: What was looked for.
+        ends: The commits.
+        study: The id of what is compared.
+    """
+    for place in wanted.found(repository, ends.base):
+        other = id_at(repository, ends.base, place)
+        if other in (None, study) or not _has_lock(repository, ends.base, place):
+            continue
+        now = place_of(repository, ends.head, other, place)
+        if now is not None and now in wanted.found(repository, ends.head):
+            continue
+        if now is None:
+            message, advice = _gone(repository, ends.base, place)
+        else:
+            message = f"study {quoted(other)} is no longer where it is looked for: it lies at {quoted(now)}"
+            advice = f"It has a gate of its own: --study {typed(now)}"
+        path = shown(Path(place))
+        yield Finding(
+            code="PR203", id=other, level=Level.ERROR, message=sound(message), path=path, advice=advice
+        )
+
+
+def _gone(repository: Repository, commit: str, place: str) -> tuple[str, str]:
+    """Return that a study is nowhere any more, and how to bring it back."""
     lock = _lock(repository, commit, place)
     count = plural(len(lock.predictions), "registered prediction") if lock else "its predictions"
     name = quoted(id_at(repository, commit, place) or place)
-    return StudyError(
-        Problem(
-            code="PR203",
-            path=shown(repository.root / place),
-            message=f"study {name} is gone, and {count} with it",
-            advice="Put it back: what is given up is withdrawn with a reason, never removed. "
-            f"git checkout {commit[:8]} -- {typed(place)}",
-        )
+    files = f"{typed(place)} {typed(_lock_of(place))}"
+    advice = (
+        "Put it back: what is given up is withdrawn with a reason, never removed. "
+        f"git checkout {commit[:8]} -- {files}"
     )
+    return f"study {name} is gone, and {count} with it", advice
+
+
+def _has_lock(repository: Repository, commit: str, place: str) -> bool:
+    return next(repository.names([f"{commit}:{_lock_of(place)}"])) is not None
+
+
+def _lock_of(place: str) -> str:
+    return f"{posixpath.splitext(place)[0]}.lock"
 
 
 def _not_one(found: list[str], wanted: Wanted) -> Problem:
