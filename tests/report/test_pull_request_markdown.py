@@ -126,11 +126,12 @@ SEEN = finding("PR205", CHANGED.id, Level.REVIEW, acknowledged="measured anew")
         ([SEEN], {}, "a code owner has to approve"),
         ([SEEN], {"covered": None}, "acknowledged in the lock"),
         (registered(1), {}, "nothing needs a person"),
-        ([], {}, "nothing to look at"),
+        ([], {}, "nothing needs a person"),
+        ([], {"predictions": UNCHANGED}, "nothing to look at"),
     ],
 )
 def test_the_heading_says_what_it_amounts_to(findings, keys, said):
-    page = page_of(*findings, predictions=(CHANGED,), **keys)
+    page = page_of(*findings, **{"predictions": (CHANGED,)} | keys)
     assert f"<h2>Pre-registered predictions: {said}</h2>" in page
 
 
@@ -310,11 +311,16 @@ def test_text_without_end_hides_no_row():
     assert "<code>other</code>: gone" in github(text)
 
 
+def test_a_number_can_be_copied_as_it_is():
+    assert "\N{ZERO WIDTH SPACE}" not in text_of(predictions=(CHANGED,)).split("<details>")[0]
+
+
 def test_what_nobody_could_read_is_told_all_the_same():
     page = page_of(
         finding("PR001", "", message="no such key"), is_loaded=False, predictions=(), base=None, head=None
     )
     assert "no prediction was looked at" in page
+    assert "<code>predictions.toml:14</code>: no such key" in page
     assert rows_of(page)[0][1:] == ["the study", "", "", "", "", "PR001 no such key"]
 
 

@@ -46,7 +46,7 @@ def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
         "        when   registered at the base in 2f1c0de3, measured in 9ab33e14",
         "        flags  subject-changed",
         '        PR205  the recorded verdict of "fused-is-faster" was changed: from',
-        "               supported to inconclusive",
+        "               supported to inconclusive (predictions.toml:14, cdff1b98)",
         "               If it may stand, say why:",
         "                 pytest-prereg acknowledge PR205 fused-is-faster --reason '…'",
         "",

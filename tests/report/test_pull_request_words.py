@@ -37,6 +37,7 @@ def change_of(one, *codes, level=Level.NOTICE):
         (compared("p", None, recorded(), **NEW), ("PR201", "PR204"), Change.BOTH),
         (compared("p", None, None, **NEW), ("PR202",), Change.AMENDED),
         (compared("p", recorded(), recorded(), **NEW), ("PR209",), Change.AMENDED),
+        (compared("p", recorded(), recorded()), ("PR209",), Change.AMENDED),
         (compared("p", recorded(), recorded("refuted"), **NEW), ("PR209",), Change.VERDICT),
         (compared("p", None, None, status="unregistered", **NEW), (), Change.UNREGISTERED),
         (compared("p", recorded(), recorded(), status="withdrawn"), ("PR203",), Change.WITHDRAWN),

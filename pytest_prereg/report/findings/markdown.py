@@ -21,6 +21,7 @@ from pytest_prereg.report.findings.summing_up import (
     folded_text,
     grouped,
     mark_of,
+    place_of,
     result,
 )
 
@@ -87,9 +88,8 @@ def _row(group: Group) -> str:
     sign = SIGNS[mark_of(finding)]
     if group.is_folded:
         return f"| {sign} | {finding.code} | | {markdown(clipped(folded_text(group), _LONGEST))} | |"
-    path = f"{finding.path}:{finding.line}" if finding.path and finding.line else finding.path
     commit = finding.commit and finding.commit[:_SHORT]
-    where = ", ".join(cell(clipped(part, _PATH)) for part in (path, commit) if part)
+    where = ", ".join(cell(clipped(part, _PATH)) for part in (place_of(finding), commit) if part)
     what = markdown(clipped(finding.message, _LONGEST))
     if finding.acknowledged is not None:
         words, _, reason = acknowledged_text(finding).partition(" ")

@@ -25,8 +25,7 @@ _MANY = 10
 _AMENDED = frozenset({"PR202", "PR209"})
 _OUT = "PR203"
 _OF_REGISTRATION = frozenset({"PR201"})
-_OF_CHANGE = frozenset({"PR201", "PR202", "PR206"})
-"""Codes that say no more of a row than what kind of change it is."""
+_OF_GUARDS = frozenset({"PR206"})
 
 
 class Change(StrEnum):
@@ -36,7 +35,7 @@ class Change(StrEnum):
     LOST = "verdict taken out"
     VERDICT = "verdict changed"
     WITHDRAWN = "withdrawn"
-    AMENDED = "amended"
+    AMENDED = "registration changed"
     BOTH = "registered and judged"
     JUDGED = "judged"
     AGAIN = "judged anew"
@@ -47,7 +46,11 @@ class Change(StrEnum):
 
 
 NEW = frozenset({Change.BOTH, Change.REGISTERED, Change.UNREGISTERED})
-_MANY_OF = {Change.LOST: "verdicts taken out", Change.VERDICT: "verdicts changed"}
+_MANY_OF = {
+    Change.LOST: "verdicts taken out",
+    Change.VERDICT: "verdicts changed",
+    Change.AMENDED: "registrations changed",
+}
 _MARKS = {mark: rank for rank, mark in enumerate(Mark)}
 _CHANGES = {change: rank for rank, change in enumerate(Change)}
 _VERDICTS = {"refuted": 0, "inconclusive": 1}
@@ -72,7 +75,7 @@ class Row(msgspec.Struct, kw_only=True, frozen=True):
             return False
         codes = {one.code for one in self.findings}
         return (self.change is Change.REGISTERED and codes <= _OF_REGISTRATION) or (
-            self.change is Change.NONE and len(codes) == 1 and codes <= _OF_CHANGE
+            self.change is Change.NONE and codes == _OF_GUARDS
         )
 
 
@@ -145,9 +148,10 @@ def _change(one: Audited, codes: Collection[str]) -> Change:
         return Change.WITHDRAWN
     if one.status == "unregistered" and is_new and one.base is None:
         return Change.UNREGISTERED
-    if is_new and one.base is None and not _AMENDED & set(codes):
+    is_amended = bool(_AMENDED & set(codes))
+    if is_new and one.base is None and not is_amended:
         return Change.BOTH if one.head else Change.REGISTERED
-    return _of_record(one) or (Change.AMENDED if is_new else _of_numbers(one))
+    return _of_record(one) or (Change.AMENDED if is_new or is_amended else _of_numbers(one))
 
 
 def _of_record(one: Audited) -> Change | None:

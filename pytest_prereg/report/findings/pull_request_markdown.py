@@ -20,7 +20,14 @@ from pytest_prereg.report.findings.markdown import (
     unproven,
 )
 from pytest_prereg.report.findings.pull_request import Row, changes, counted_changes, folded, rows_of
-from pytest_prereg.report.findings.summing_up import Mark, acknowledged_text, advised, counted, mark_of
+from pytest_prereg.report.findings.summing_up import (
+    Mark,
+    acknowledged_text,
+    advised,
+    counted,
+    mark_of,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -156,7 +163,8 @@ def _verdict(recorded: Recorded | str) -> str:
 
 def _whole(text: str) -> str:
     """Return numbers so that no line of a cell ends within an interval, a percentage or behind a sign."""
-    return _INSIDE.sub(lambda found: found[0].replace(" ", _NO_BREAK), markdown(text))
+    shown = markdown(text).removeprefix("\N{ZERO WIDTH SPACE}")  # a cell has no lists to be kept from
+    return _INSIDE.sub(lambda found: found[0].replace(" ", _NO_BREAK), shown)
 
 
 def _lists(reported: Reported, *, every: bool) -> Iterator[str]:
@@ -204,10 +212,11 @@ def _seen(finding: Finding, most: int) -> str:
 
 def _what(finding: Finding, most: int) -> str:
     """Return what a finding says, behind its sign and its name."""
-    name = code(clipped(finding.id, _NAME))
-    said = markdown(clipped(words.message_of(finding), most))
-    beside = "" if not name or said.startswith(":") else " "
-    return f"{_OPENING[mark_of(finding)]} {name}{beside}{said} ({finding.code})"
+    name = code(clipped(finding.id or place_of(finding), _NAME))
+    said = words.message_of(finding)
+    said = said if name else said.lstrip(": ")
+    beside = "" if said.startswith((":", ",")) else " "
+    return f"{_OPENING[mark_of(finding)]} {name}{beside}{markdown(clipped(said, most))} ({finding.code})"
 
 
 def _details(reported: Reported, room: int, *, every: bool) -> Iterator[str]:

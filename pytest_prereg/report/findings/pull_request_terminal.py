@@ -12,7 +12,7 @@ from pytest_prereg.report.columns import ascii_text, broken
 from pytest_prereg.report.findings import pull_request_words as words
 from pytest_prereg.report.findings.harmless import harmless_line, plain
 from pytest_prereg.report.findings.pull_request import Row, changes, folded, rows_of
-from pytest_prereg.report.findings.summing_up import next_command, result
+from pytest_prereg.report.findings.summing_up import next_command, place_of, result
 from pytest_prereg.report.findings.terminal import Text, acknowledged, advice, hung, indent_of, unproven
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_prereg.report.findings.reported import Reported
 
 _SHOWN = {"supported": "+", "refuted": "-", "inconclusive": "?"}
+_SHORT = 8
 _LABEL = 7
 """Characters of a label with the room behind it."""
 
@@ -102,7 +103,9 @@ def _verdict(recorded: Recorded | str) -> str:
 def _finding(finding: Finding, width: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
     """Yield what a finding says, whether it is acknowledged, and what to do about it."""
     start = f"{' ' * indent_of(width)}{finding.code:<{_LABEL}}"
-    yield from hung(start, text(plain(words.message_of(finding).removeprefix(": "))), width, len(start))
+    where = ", ".join(filter(None, (place_of(finding), (finding.commit or "")[:_SHORT])))
+    told = words.message_of(finding).lstrip(": ") + (f" ({where})" if where else "")
+    yield from hung(start, text(plain(told)), width, len(start))
     inner, room = " " * len(start), width - len(start)
     if finding.acknowledged is not None:
         yield from (inner + line for line in broken(text(acknowledged(finding, said)), room))

@@ -13,7 +13,7 @@ from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import decimals, number_texts, place_of
 from pytest_prereg.report.findings.harmless import clipped
-from pytest_prereg.report.findings.pull_request import NEW, Change, Row
+from pytest_prereg.report.findings.pull_request import NEW, Change, Row, rows_of
 from pytest_prereg.report.findings.rules import RULES, rule_of
 from pytest_prereg.report.findings.stands import finite, numbers
 from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of
@@ -62,7 +62,7 @@ def heading(reported: Reported) -> str:
         return "could not tell" if Mark.UNKNOWN in marks else "can't pass"
     if any(mark_of(one) is Mark.SEEN for one in reported.findings):
         return "a code owner has to approve" if reported.covered else "acknowledged in the lock"
-    return "nothing needs a person" if reported.findings else "nothing to look at"
+    return "nothing needs a person" if rows_of(reported) else "nothing to look at"
 
 
 def ends(reported: Reported) -> tuple[str, str]:
@@ -213,8 +213,9 @@ def folded_rows(rows: list[Row]) -> str:
 
 def message_of(finding: Finding) -> str:
     """Return what a finding says, to be put behind its prediction's name: it is not named again."""
-    message = finding.message.removeprefix(f'"{finding.id}" ').rstrip(".")
-    return message if message != finding.message.rstrip(".") or not finding.id else f": {message}"
+    message = finding.message.rstrip(".")
+    behind = message.removeprefix(f'"{finding.id}"')
+    return behind if behind != message else f": {message}"
 
 
 def in_general(finding: Finding) -> str:

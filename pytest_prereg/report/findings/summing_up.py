@@ -76,6 +76,11 @@ def mark_of(finding: Finding) -> Mark:
     return Mark.NOTICE
 
 
+def place_of(finding: Finding) -> str:
+    """Return where a finding is, if it is anywhere: ``predictions.toml:14``."""
+    return f"{finding.path}:{finding.line}" if finding.path and finding.line else finding.path or ""
+
+
 def grouped(findings: Iterable[Finding], *, every: bool = False) -> list[Group]:
     """Return findings in their order, notices of one code as one group where they are many, unless ``every``.
 

@@ -29,6 +29,7 @@ from pytest_prereg.report.findings.summing_up import (
     grouped,
     mark_of,
     next_command,
+    place_of,
     result,
 )
 
@@ -111,9 +112,8 @@ def _headed(start: str, finding: Finding, width: int, text: Text) -> Iterator[st
 
 
 def _place(finding: Finding) -> str:
-    path = finding.path and (f"{finding.path}:{finding.line}" if finding.line else finding.path)
     commit = finding.commit and f"({finding.commit[:_SHORT]})"
-    return " ".join(part for part in (path, commit) if part)
+    return " ".join(part for part in (place_of(finding), commit) if part)
 
 
 def acknowledged(finding: Finding, said: set[tuple[str, str]]) -> str:
