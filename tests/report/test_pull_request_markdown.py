@@ -315,6 +315,12 @@ def test_a_number_can_be_copied_as_it_is():
     assert "\N{ZERO WIDTH SPACE}" not in text_of(predictions=(CHANGED,)).split("<details>")[0]
 
 
+def test_a_command_is_shown_to_the_letter():
+    command = "git checkout HEAD -- 'a  b|c'"
+    page = page_of(finding(name=CHANGED.id, advice=f"Bring it back: {command}"), predictions=(CHANGED,))
+    assert f"<code>{command}</code>" in unescape(page)
+
+
 def test_what_nobody_could_read_is_told_all_the_same():
     page = page_of(
         finding("PR001", "", message="no such key"), is_loaded=False, predictions=(), base=None, head=None

@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 def clipped(text: str, most: int) -> str:
     """Return ``text`` harmless on one line, of at most ``most`` characters and cells: some take no cell."""
-    text = " ".join(plain(text).split())
+    text = plain(text)
     return cut(text if len(text) <= most else f"{text[: most - 1]}…", most)
 
 

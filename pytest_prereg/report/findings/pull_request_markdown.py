@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.audited import Recorded
+from pytest_prereg.judge.findings import plural
 from pytest_prereg.report.findings import pull_request_words as words
 from pytest_prereg.report.findings.harmless import clipped, code, markdown
 from pytest_prereg.report.findings.markdown import (
@@ -105,7 +106,7 @@ def _table(reported: Reported, *, every: bool) -> Iterator[str]:
     quiet = [row for row in rows if row.mark is Mark.NOTICE and is_long]
     yield from _rows(loud, _ROOM[0], every=every)
     if quiet:
-        told = counted_changes(quiet)
+        told = counted_changes(quiet) or plural(len(quiet), "notice")
         yield from ("", f"<details><summary>Of others nothing is asked: {told}</summary>")
         yield from _rows(quiet, _ROOM[1], every=every)
         yield from ("", "</details>")
