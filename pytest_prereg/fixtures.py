@@ -10,6 +10,7 @@ from pytest_prereg.errors import Problem, UsageError
 from pytest_prereg.measure.commands import command_of
 from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.local import LocalExecutor, arm_environment
+from pytest_prereg.measure.executors.scratch import remove_tree
 from pytest_prereg.measure.executors.services import service_of
 from pytest_prereg.measure.pilot import tried_arms
 from pytest_prereg.measure.schedule import block_order, repeat_seed, seed_base
@@ -69,9 +70,11 @@ class Prereg:
         raise UsageError(_unknown("prediction", prediction, names))
 
     def close(self) -> None:
-        """Stop whatever still runs."""
+        """Stop whatever still runs, and keep nothing: results have the end of what was printed."""
         for executor in self._executors.values():
             executor.close()
+            for folder in executor.outputs:
+                remove_tree(folder)
 
     def _studies(self) -> list[StudyState]:
         if self._states is None:

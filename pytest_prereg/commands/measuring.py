@@ -72,6 +72,8 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
             built=checkout.seconds if checkout else 0.0,
         )
     told.end(shown(path))
+    for folder in executor.outputs:
+        say(f"output of repeats that failed: {folder}")
     for line in elsewhere(study, [experiment]):
         say_wrapped(line)
     if told.failed or told.unreduced:

@@ -144,3 +144,18 @@ def test_a_trial_that_fails_says_once_why(tmp_path, command, told):
     lines = done.output.splitlines(keepends=True)
     assert told in "".join(line[line.find("FAILED") :] if "FAILED" in line else line for line in lines)
     assert done.output.count("exit") == told.count("exit")
+
+
+def test_a_trial_that_fails_names_what_it_leaves(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    project = new_repository(tmp_path / "project")
+    command = '["sh", "-c", "echo why; exit 3"]'
+    project.write(
+        "predictions.toml", f'[study]\nid = "s"\n[experiments.run]\nrepeats = 3\ncommand = {command}\n'
+    )
+
+    printed = project.prereg("try", "run").output
+
+    (left,) = tmp_path.glob("prereg-*")
+    assert f"output of repeats that failed: {left}\n" in printed
+    assert [file.read_text() for file in left.iterdir()] == ["why\n"]

@@ -45,3 +45,16 @@ def test_names_that_are_not_there(at_stage, judge):
 
         result.stdout.fnmatch_lines([f"E * {said}"])
         assert result.parseoutcomes() == {"failed": 1}
+
+
+def test_nothing_is_left_of_what_failed_repeats_printed(at_stage, judge, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    project = at_stage("halfway")
+    project.edit(
+        "experiments/work.py", "repeat.record(", "raise ValueError(print('said'))\n    repeat.record("
+    )
+
+    body = "assert {one.outcome for one in prereg('work').run()} == {'task-failed'}"
+
+    assert run(project, judge, body).ret == 0
+    assert list(tmp_path.glob("prereg-*")) == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,31 @@ LOG = "server.log"
 CACHES = "caches"
 
 
+PREFIX = "prereg-"
+KEPT_SECONDS = 24 * 3600.0
+"""For how long the output of repeats that failed is kept: whoever wants it has looked by then."""
+
+
 def make() -> Path:
-    """Return a new folder."""
+    """Return a new folder, and remove what earlier sessions have kept for long enough."""
     import tempfile  # noqa: PLC0415 - a fork server, which is made small, makes none
 
-    return Path(tempfile.mkdtemp(prefix="prereg-"))
+    above = Path(tempfile.gettempdir())
+    for kept in above.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if _is_old_output(kept):
+                remove_tree(kept)
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+
+
+def _is_old_output(folder: Path) -> bool:
+    """Whether a folder of this user has had nothing but output for long; one of a server has a log, too."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        return False
+    names = os.listdir(folder)  # noqa: PTH208
+    is_output = bool(names) and all(name[:1].isdigit() and name.endswith(".log") for name in names)
+    return is_output and time.time() - found.st_mtime > KEPT_SECONDS
 
 
 @contextlib.contextmanager
@@ -33,7 +55,7 @@ def folder(path: Path) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove the folder; the output of repeats that failed stays, for someone to look at."""
+    """Remove the folder; the output of repeats that failed stays for a day, to be looked at."""
     with contextlib.suppress(OSError):
         (folder / LOG).unlink()
     for workdir in (*folder.glob("work-*"), folder / CACHES):
