@@ -54,7 +54,7 @@ class Problem:
     def __str__(self) -> str:
         place = ":".join(visible(str(part)) for part in (self.path, self.line) if part is not None)
         head = f"{place}: " if place else ""
-        message = "\n".join(map(visible, self.message.split("\n")))
+        message = "\n".join(visible(line.expandtabs(4)) for line in self.message.split("\n"))
         tail = "".join(f"\n    {visible(line)}" for line in (self.advice or "").splitlines())
         return f"{head}{self.code}: {message}{tail}"
 

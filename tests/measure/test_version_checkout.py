@@ -303,6 +303,25 @@ def test_submodules_come_along_and_are_said(repository: Repository, tmp_path: Pa
     assert (repository.path / ".git" / "config").read_text() == config
 
 
+def test_a_linked_work_tree_has_submodules_of_its_own(repository: Repository, tmp_path: Path):
+    inner = Repository.made(tmp_path / "inner")
+    inner.commit(lib_py="1")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.path), "lib")
+    repository.commit("With a submodule")
+    repository.git("worktree", "add", "--quiet", "-b", "other", str(tmp_path / "linked"))
+    linked = Repository(tmp_path / "linked", repository.inside)
+    linked.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    own = Repository(linked.path / "lib")
+    own.git("config", "user.name", "T")
+    own.git("config", "user.email", "t@example.invalid")
+    own.commit("Unpushed", lib_py="2")
+    checkout = linked.checkout()
+    checkout.start()
+    printed = run(checkout, "head", ["cat", "../lib/lib.py"], tmp_path)
+    checkout.close()
+    assert printed == "2"
+
+
 def test_a_submodule_that_is_nowhere_is_told(repository: Repository, tmp_path: Path, temporary: Path):
     inner = Repository.made(tmp_path / "inner")
     inner.commit(lib_py="1")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.measure.versions.git import GitError, git, line
+from pytest_prereg.measure.versions.git import GitError, git, is_there, line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -21,6 +21,7 @@ class Submodule(NamedTuple):
     name: str
     path: str
     url: str
+    commit: str
 
 
 def check_out(folder: Path, root: Path) -> list[str]:
@@ -36,25 +37,32 @@ def check_out(folder: Path, root: Path) -> list[str]:
     Raises:
         GitError: One can't be had.
     """
-    modules = root / line(root, "rev-parse", "--git-common-dir") / "modules"
-    return _check_out(folder, modules, _origin(root), is_own=True)
+    # A linked work tree has its own clones of submodules, and may have commits that no other has.
+    places = [line(root, "rev-parse", option) for option in ("--git-dir", "--git-common-dir")]
+    return _check_out(folder, [root / place / "modules" for place in places], _origin(root), is_own=True)
 
 
-def _check_out(folder: Path, modules: Path, origin: str, *, is_own: bool) -> list[str]:
-    """Check out the submodules of a repository; ``modules`` has those that are on this machine already."""
+def _check_out(folder: Path, modules: Sequence[Path], origin: str, *, is_own: bool) -> list[str]:
+    """Check out the submodules of a repository; ``modules`` have those that are on this machine already."""
     found = list(_submodules(folder))
     for each in found:
-        there, address = modules / each.name, _absolute(each.url, origin)
-        is_here = (there / "HEAD").is_file()
+        clones, address = [place / each.name for place in modules], _absolute(each.url, origin)
+        there = _having(each.commit, clones)
         settings = {
-            f"submodule.{each.name}.url": str(there) if is_here else address,
+            f"submodule.{each.name}.url": address if there is None else str(there),
             f"submodule.{each.name}.active": "true",
         }
-        if is_here or is_own:
+        if there is not None or is_own:
             settings["protocol.file.allow"] = "always"
         git(folder, "submodule", "--quiet", "update", "--", each.path, settings=settings)
-        _check_out(folder / each.path, there / "modules", address, is_own=False)
+        _check_out(folder / each.path, [clone / "modules" for clone in clones], address, is_own=False)
     return [each.path for each in found]
+
+
+def _having(commit: str, clones: Iterable[Path]) -> Path | None:
+    """Return the clone that has a commit, else any that is there: it may be had from where that came from."""
+    here = [clone for clone in clones if (clone / "HEAD").is_file()]
+    return next((clone for clone in here if is_there(clone, commit)), here[0] if here else None)
 
 
 def _submodules(folder: Path) -> Iterator[Submodule]:
@@ -70,13 +78,13 @@ def _submodules(folder: Path) -> Iterator[Submodule]:
         if section == "submodule" and name:
             found.setdefault(name, {})[field] = value
     kept = {
-        os.fsdecode(entry.partition(b"\t")[2])
+        os.fsdecode(entry.partition(b"\t")[2]): entry.split(b" ")[1].decode()
         for entry in git(folder, "ls-files", "--stage", "-z").split(b"\0")
         if entry.startswith(b"160000 ")
     }
     for name, fields in found.items():
-        if fields.get("path") in kept and "url" in fields:
-            yield Submodule(name, fields["path"], fields["url"])
+        if (path := fields.get("path")) in kept and "url" in fields:
+            yield Submodule(name, path, fields["url"], kept[path])
 
 
 def _absolute(url: str, origin: str) -> str:
