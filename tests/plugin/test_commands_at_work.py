@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from reading_study import READ
 from small_study import Project, Verdicts, new_repository
 
 NAP = """\
@@ -30,21 +31,6 @@ contrast = "short / long"
 quantity = "wall"
 predicts = "<= 0.5"
 falsifier = ">= 0.8"
-"""
-READ = """\
-[study]
-id = "reads"
-[experiments.read]
-command = ["sh", "-c", "echo '{\\"t\\": [1, 2]}'"]
-read = { file = "-", format = "json" }
-metrics = { t = "s" }
-repeats = 5
-[predictions.quick]
-claim = "It takes less than three seconds."
-experiment = "read"
-quantity = "QUANTITY"
-predicts = "< 3 s"
-falsifier = ">= 4 s"
 """
 LONG = ["sleep", "0.21"]
 
@@ -116,7 +102,7 @@ def command_of(pid: int) -> list[str]:
 @pytest.mark.parametrize(("quantity", "told"), [("t", True), ("2 * t", True), ("mean(t)", False)])
 def test_a_trial_says_of_which_quantity_a_repeat_has_many_values(tmp_path, quantity, told):
     project = new_repository(tmp_path / "project")
-    project.write("predictions.toml", READ.replace("QUANTITY", quantity))
+    project.write("predictions.toml", READ.replace('quantity = "t"', f'quantity = "{quantity}"'))
 
     done = project.prereg("try", "read")
 

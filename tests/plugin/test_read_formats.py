@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from reading_study import READ
 
 from pytest_prereg.errors import MeasureError, StudyError
 from pytest_prereg.measure.executors.local import LocalExecutor
@@ -11,21 +12,6 @@ from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import read_lock
 from pytest_prereg.registry.plugins import brought_importers
 
-STUDY = """\
-[study]
-id = "s"
-[experiments.read]
-command = ["run"]
-read = { file = "r", format = "json" }
-metrics = { t = "s" }
-repeats = 5
-[predictions.quick]
-claim = "It takes less than a second."
-experiment = "read"
-quantity = "t"
-predicts = "< 1 s"
-falsifier = ">= 2 s"
-"""
 NEW = """\
 [experiments.other]
 command = ["run"]
@@ -58,7 +44,7 @@ def broken_plugin(tmp_path, monkeypatch):
 
 
 def test_it_is_loaded_and_neither_registered_nor_measured(tmp_path):
-    study = written(tmp_path, STUDY.replace('"json"', '"jsn"'))
+    study = written(tmp_path, READ.replace('"json"', '"jsn"'))
 
     told = '5: PR136: experiment "read": "read": unknown format "jsn"; did you mean "json"?'
     for begin in (lambda: register_new(study), LocalExecutor(study, study.experiments["read"]).start):
@@ -68,7 +54,7 @@ def test_it_is_loaded_and_neither_registered_nor_measured(tmp_path):
 
 
 def test_a_broken_plugin_is_named_where_it_is_wanted(tmp_path, broken_plugin):
-    study = written(tmp_path, STUDY.replace('"json"', '"stopwatch"'))
+    study = written(tmp_path, READ.replace('"json"', '"stopwatch"'))
 
     with pytest.raises(StudyError, match='PR127: experiment "read": "read": plugin "broken" failed'):
         register_new(study)
@@ -78,7 +64,7 @@ def test_a_broken_plugin_is_named_where_it_is_wanted(tmp_path, broken_plugin):
 def test_what_is_registered_already_keeps_nothing_else_from_being_so(
     tmp_path, broken_plugin, monkeypatch, key
 ):
-    study = written(tmp_path, STUDY.replace('"json"', '"stopwatch"'))
+    study = written(tmp_path, READ.replace('"json"', '"stopwatch"'))
     with monkeypatch.context() as installed:
         installed.setattr("pytest_prereg.registry.read_formats.known_formats", lambda form: (form,))
         register_new(study)
