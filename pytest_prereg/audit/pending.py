@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.deciding import candidates, current_subject, is_guard, lacking
 from pytest_prereg.audit.guards import NOT_MEASURED
+from pytest_prereg.evidence.import_commands import next_import
 from pytest_prereg.registry.refusals import listed
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _missing(state: StudyState, prediction: Prediction, name: str) -> str:
     if is_guard(prediction):
         return NOT_MEASURED
     if experiment.kind == "import":
-        return f"no evidence yet; pytest-prereg import FILE --experiment {experiment.id}"
+        return f"no evidence yet; {next_import(experiment, state.files[name])}"
     return "not measured yet"
 
 

@@ -104,6 +104,7 @@ def explain(name: str, file: Path | None) -> None:
             study,
             width(),
             series=series,
+            files=state.files,
             was_refuted=was_refuted(state, assessment.prediction),
             read_by=read_by(state, assessment.prediction),
             failed=failed_lines(state, assessment),

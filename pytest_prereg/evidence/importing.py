@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pytest_prereg.errors import EvidenceError, Problem
 from pytest_prereg.evidence.environment import describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
+from pytest_prereg.evidence.import_commands import typed_options
 from pytest_prereg.evidence.importers.belonging import (
     is_by_number,
     notices,
@@ -114,7 +115,7 @@ def import_files(
             environment={},
             versions=describe_versions(),
             known=known_digests(file for group in evidence.values() for file in group),
-            imported=_origin(taken, arm, algorithm),
+            imported=_origin(taken, algorithm) | typed_options(arm, form, select),
         )
         lines = list(_lines(header, taken, series, attempts_by_repeat(files)))
         return write_session(study.evidence_folder, header, lines)
@@ -175,11 +176,10 @@ def _blocks_given_twice(taken: Sequence[TakenFile], experiment: Experiment) -> I
                 yield Problem(code="PR116", message=message, path=shown(file.path), line=repeat.line)
 
 
-def _origin(taken: Sequence[TakenFile], arm: str | None, algorithm: str) -> dict[str, Any]:
+def _origin(taken: Sequence[TakenFile], algorithm: str) -> dict[str, Any]:
     """Return what the header keeps of the file that the repeats came from, or of each of several."""
     every = [_file_origin(file, algorithm) for file in taken]
-    origin = every[0] if len(every) == 1 else {"files": every}
-    return origin if arm is None else origin | {"arm": arm}
+    return every[0] if len(every) == 1 else {"files": every}
 
 
 def _file_origin(file: TakenFile, algorithm: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ there, and what no line names, for a crash came between, does no harm.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import math
@@ -23,7 +24,7 @@ from pytest_prereg.evidence.disk import make_folder, put, sync_file, sync_folder
 from pytest_prereg.evidence.model import Finished, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     Read = Callable[[str], bytes | None]
@@ -69,6 +70,22 @@ class WrittenFinished(Finished, kw_only=True, frozen=True, tag="finished"):
             SidecarError: A vector is not there as it was written.
         """
         return Finished(**asdict(self) | {"values": resolved(self.values, read)})
+
+
+@contextlib.contextmanager
+def needed_by(session: Path) -> Iterator[None]:
+    """Take away the vectors that were written meanwhile if the session file naming them is not there then.
+
+    They would do no harm, but be in the way: on a full disk, and of whoever commits the folder.
+    """
+    folder = session.parent / FOLDER
+    before = {*folder.glob(f"*{SUFFIX}")}
+    try:
+        yield
+    finally:
+        if not session.exists():
+            for path in {*folder.glob(f"*{SUFFIX}")} - before:
+                path.unlink(missing_ok=True)
 
 
 def beside(session: Path) -> Read:

@@ -19,7 +19,7 @@ from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.lines import digest, encode
 from pytest_prereg.evidence.model import Finished, Footer
 from pytest_prereg.evidence.naming import session_file_name, shown, utc_now
-from pytest_prereg.evidence.sidecars import keep
+from pytest_prereg.evidence.sidecars import keep, needed_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,6 +207,8 @@ class SessionWriter:
 def write_session(folder: Path, header: Header, lines: Sequence[Line]) -> Path:
     """Write a finished session file all at once, or none; for evidence that is at hand already.
 
+    It is for who has the hold on the experiment: nobody else writes vectors there meanwhile.
+
     Raises:
         EvidenceError: it could not be written; nothing of it is there.
 
@@ -214,10 +216,11 @@ def write_session(folder: Path, header: Header, lines: Sequence[Line]) -> Path:
     place = folder / header.experiment
     try:
         make_folder(place)
-        kept = (keep(place, bounded_line(line)) if isinstance(line, Finished) else line for line in lines)
-        body = b"".join(map(encode, (header, *kept)))
         path = place / session_file_name(place, encode(header))
-        put(path, body + encode(_footer(body, "finished")))
+        with needed_by(path):
+            kept = (keep(place, bounded_line(line)) if isinstance(line, Finished) else line for line in lines)
+            body = b"".join(map(encode, (header, *kept)))
+            put(path, body + encode(_footer(body, "finished")))
         sync_folder(place)
     except OSError as error:
         raise EvidenceError(_unwritable(place, error)) from error

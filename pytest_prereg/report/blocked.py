@@ -41,7 +41,7 @@ def _remedy(state: StudyState, name: str) -> str:
     if judgement is None or judgement.verdict is Verdict.REFUTED:
         return f"{ANOTHER.removeprefix('or ')}, and {AMEND}"
     if judgement.verdict is Verdict.INCONCLUSIVE and is_open(state, calibration):
-        return again(judgement, calibration, state.study)
+        return again(judgement, calibration, state.study, state.files)
     if judgement.verdict is Verdict.INCONCLUSIVE:
         successor = f"register a successor of it with follows = {quoted(name)}"
         return f'{successor}, name that in "calibrated-by" and {AMEND}; {ANOTHER}'

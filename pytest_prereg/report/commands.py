@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.file_origins import origins_of
+from pytest_prereg.evidence.import_commands import import_command
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.numbers import short, suffix
@@ -280,18 +281,7 @@ def imported_lines(
     if not wanting:
         return [*lines, "next:  pytest --prereg-verify --prereg-record"]
     lines.append(f"series {series.number} still wants {_arms(wanting)}")
-    return [*lines, f"next:  {_import_command(experiment, next(iter(wanting)), options)}"]
-
-
-def _import_command(experiment: Experiment, arm: str, options: Mapping[str, str | None]) -> str:
-    """Return how to take in a file for an arm; what is selected in that is another thing in another arm."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if "--select" in given and given.get("--arm", arm) != arm:
-        given["--select"] = "NAME"
-    if "--arm" in given:
-        given["--arm"] = arm
-    typed_in = [f"{name} {shlex.quote(value)}" for name, value in given.items()]
-    return " ".join(["pytest-prereg import FILE --experiment", experiment.id, *typed_in])
+    return [*lines, f"next:  {import_command(experiment.id, next(iter(wanting)), options)}"]
 
 
 def anchored_lines(anchored: Anchored) -> list[str]:

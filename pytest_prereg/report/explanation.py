@@ -11,13 +11,17 @@ from pytest_prereg.audit.remarks import WAS_REFUTED
 from pytest_prereg.audit.standing import CONFIRMATORY
 from pytest_prereg.errors import one_line
 from pytest_prereg.evidence.cost import dollars
+from pytest_prereg.evidence.import_commands import next_import
 from pytest_prereg.judge.chances import plan_of
 from pytest_prereg.judge.hindsight import ENOUGH, hindsight
+from pytest_prereg.judge.instruments import UNSTATED
 from pytest_prereg.judge.model import Reason, Verdict
 from pytest_prereg.judge.numbers import number_text
-from pytest_prereg.registry.refusals import listed
+from pytest_prereg.registry.commands import BUILT_IN
+from pytest_prereg.registry.refusals import listed, quoted
 from pytest_prereg.registry.regions import edges
 from pytest_prereg.registry.units import registered_unit
+from pytest_prereg.registry.uses import metrics_of
 from pytest_prereg.report.columns import broken, padded
 from pytest_prereg.report.commands import decision_rule, estimand
 
@@ -27,11 +31,15 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.series_states import SeriesState
     from pytest_prereg.audit.standing import Assessment, Beside
     from pytest_prereg.evidence.cost import Account
+    from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.judge.model import Alternative, Judgement
-    from pytest_prereg.registry.model import Prediction, Study
+    from pytest_prereg.registry.model import Metric, Prediction, Study
+
+    Files = Mapping[str, Sequence[SessionFile]]
 
 _LABEL = 11
 _NO_SERIES: Mapping[str, Sequence[SeriesState]] = {}
+_NO_FILES: Mapping[str, Sequence[SessionFile]] = {}
 
 REASONS: Mapping[Reason, str] = {
     Reason.INTEGRITY: "evidence was changed, contradicts itself, or was declared broken by its author, so "
@@ -127,6 +135,7 @@ def explanation_lines(
     width: int = 80,
     *,
     series: Mapping[str, Sequence[SeriesState]] = _NO_SERIES,
+    files: Files = _NO_FILES,
     was_refuted: bool = False,
     read_by: Sequence[str] = (),
     failed: Sequence[str] = (),
@@ -140,6 +149,7 @@ def explanation_lines(
         study: Its study.
         width: Of the text, in characters.
         series: What became of every series of each experiment.
+        files: The evidence of each experiment.
         was_refuted: Whether what was measured refutes it, if nothing had been done since about what it rests
             on: then it is decided, and a successor of it exploratory.
         read_by: What took the readings, and why each may decide: a line for each instrument.
@@ -151,7 +161,15 @@ def explanation_lines(
     """
     lines = [f"{assessment.prediction.id}: {_title(assessment)}", ""]
     told = _paragraphs(
-        assessment, study, series, read_by, failed, was_refuted=was_refuted, is_open=is_open, way_on=way_on
+        assessment,
+        study,
+        series,
+        read_by,
+        failed,
+        files=files,
+        was_refuted=was_refuted,
+        is_open=is_open,
+        way_on=way_on,
     )
     for label, text in told:
         for line in broken(text, width - _LABEL):
@@ -178,6 +196,7 @@ def _paragraphs(
     read_by: Sequence[str],
     failed: Sequence[str],
     *,
+    files: Files,
     was_refuted: bool,
     is_open: bool | None,
     way_on: str | None,
@@ -217,8 +236,35 @@ def _paragraphs(
     if assessment.account is not None:
         yield "cost", _cost(assessment.account)
     for flag in judgement.flags if not assessment.flags else assessment.flags:
-        yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
-    yield from _ways_on(assessment, judgement, study, was_refuted=was_refuted, is_open=is_open)
+        yield "beware", _beware(flag, assessment, study)
+    yield from _ways_on(assessment, judgement, study, files, was_refuted=was_refuted, is_open=is_open)
+
+
+def _beware(flag: str, assessment: Assessment, study: Study) -> str:
+    """Return what a word beside a verdict tells; of a reading that nobody is named for, how one is named."""
+    told = f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
+    metric = _unstated(assessment.prediction, study) if flag == UNSTATED else None
+    if metric is None:
+        return told
+    source = f"from = {quoted(metric.source)}, " if metric.source else ""
+    declared = f'{metric.name} = {{ {source}unit = {quoted(metric.unit)}, instrument = "NAME" }}'
+    how = f'{declared}, and [instruments.NAME] trusted = "why"'
+    return f"{told}; a study states it before it measures, by a NAME of its own: {how}"
+
+
+def _unstated(prediction: Prediction, study: Study) -> Metric | None:
+    """Return a metric that names no instrument; else one read from a file, which none of ours does."""
+    parts = [study.predictions[name] for name in prediction.members] or [prediction]
+    used = [
+        (study.experiments[name], metric)
+        for part in parts
+        for name in part.experiments
+        for metric in (study.experiments[name].metrics[one] for one in metrics_of(part, name))
+        if not metric.exact
+    ]
+    by_none = (one for _, one in used if one.instrument is None)
+    of_files = (one for where, one in used if where.kind == "command" and one.name not in BUILT_IN)
+    return next(by_none, None) or next(of_files, None)
 
 
 def _numbers(assessment: Assessment, found: Judgement | Alternative) -> str:
@@ -332,7 +378,13 @@ def _short(digest: str | None) -> str:
 
 
 def _ways_on(
-    assessment: Assessment, judgement: Judgement, study: Study, *, was_refuted: bool, is_open: bool | None
+    assessment: Assessment,
+    judgement: Judgement,
+    study: Study,
+    files: Files,
+    *,
+    was_refuted: bool,
+    is_open: bool | None,
 ) -> Iterator[tuple[str, str]]:
     if judgement.reason in (Reason.STRADDLES, Reason.N_TOO_SMALL):
         yield "more", _more(assessment, judgement, study)
@@ -342,12 +394,12 @@ def _ways_on(
             "it is judged anew for the next version of its subject; a replication tells nothing of that",
         )
     elif judgement.verdict is Verdict.INCONCLUSIVE and was_refuted:
-        yield "now", REFUTED_BEFORE + replicated(assessment.prediction, study)
+        yield "now", REFUTED_BEFORE + replicated(assessment.prediction, study, files)
     elif judgement.verdict is Verdict.INCONCLUSIVE:
-        yield "now", _successor(assessment, judgement, study, is_open=is_open)
+        yield "now", _successor(assessment, judgement, study, files, is_open=is_open)
     else:
         replication = "measure it again as a replication, listed beside it: "
-        yield "now", replication + replicated(assessment.prediction, study)
+        yield "now", replication + replicated(assessment.prediction, study, files)
     is_guard = assessment.prediction.table.kind == "guard"
     yield "p-hacking", GUARD_HACKING if is_guard else HACKING
 
@@ -373,18 +425,24 @@ def _more(assessment: Assessment, judgement: Judgement, study: Study) -> str:
     )
 
 
-def replicated(prediction: Prediction, study: Study) -> str:
-    """Return the commands that begin another series: what is fed by import is not measured here."""
+def replicated(prediction: Prediction, study: Study, files: Files = _NO_FILES) -> str:
+    """Return the commands that begin another series: what is fed by import is not measured here.
+
+    Args:
+        prediction: Which one.
+        study: Its study.
+        files: The evidence of each experiment, which tells with what options its files were taken in.
+    """
     fed = [name for name in prediction.experiments if study.experiments[name].kind == "import"]
-    commands = [f"pytest-prereg import FILE --experiment {name}" for name in fed]
+    commands = [next_import(study.experiments[name], files.get(name, ())) for name in fed]
     if len(fed) < len(prediction.experiments):
         commands.insert(0, "pytest --prereg --prereg-fresh")
     return " and ".join(commands)
 
 
-def again(judgement: Judgement, prediction: Prediction, study: Study) -> str:
+def again(judgement: Judgement, prediction: Prediction, study: Study, files: Files = _NO_FILES) -> str:
     """Return how to let the next series decide, and where, if nothing could be read here."""
-    way = replicated(prediction, study)
+    way = replicated(prediction, study, files)
     if is_unread(judgement):
         return (
             "the next series decides, for good: run it where the instrument can be read, with "
@@ -399,12 +457,12 @@ def is_unread(judgement: Judgement) -> bool:
 
 
 def _successor(
-    assessment: Assessment, judgement: Judgement, study: Study, *, is_open: bool | None = None
+    assessment: Assessment, judgement: Judgement, study: Study, files: Files, *, is_open: bool | None = None
 ) -> str:
     is_shifted = judgement.reason is Reason.INSTRUMENT and RESTS_ON_AMENDED in assessment.flags
     may_be = judgement.reason in AGAIN and assessment.earlier is None and not is_shifted
     if may_be if is_open is None else is_open:
-        return again(judgement, assessment.prediction, study)
+        return again(judgement, assessment.prediction, study, files)
     if study.table.family == "holm":
         return "a family takes no successor once it has evidence: register one in a study of its own"
     known = "" if assessment.prediction.formula else ", and pytest-prereg power says what number is enough"

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Prediction
 
 BY_HAND = "recorded by hand"
+FROM_A_FILE = "read from what the command left"
 COUNTED = "counted by the body"
+_NOBODY = (BY_HAND, FROM_A_FILE, COUNTED)
 
 
 def read_by(state: StudyState, prediction: Prediction) -> list[str]:
@@ -57,7 +59,7 @@ def _declared(state: StudyState, experiment: str, metrics: list[str]) -> set[str
 
 def _what(taker: str, declared: set[str]) -> str:
     """An instrument as people are told of it: whose it is, and in whose place it read."""
-    if taker in (BY_HAND, COUNTED):
+    if taker in _NOBODY:
         return taker
     if taker not in INSTRUMENTS and taker not in SELF_BOUND:
         return f"{taker}, an instrument of this study's own"
@@ -74,6 +76,7 @@ def _takers(
 ) -> dict[str, list[str]]:
     """Metrics that a prediction reads in one experiment, by what took them."""
     takers: dict[str, list[str]] = {}
+    by_nobody = FROM_A_FILE if state.study.experiments[experiment].kind == "command" else BY_HAND
     for name in metrics_of(prediction, experiment):
         metric = state.study.experiments[experiment].metrics[name]
         unnamed = COUNTED if metric.exact else None
@@ -81,7 +84,7 @@ def _takers(
             found = {metric.instrument or unnamed}
         else:
             with_values = (one for one in repeats_read(prediction, series) if name in one.values)
-            found = {one.instruments.get(name, unnamed or BY_HAND) for one in with_values}
+            found = {one.instruments.get(name, unnamed or by_nobody) for one in with_values}
         for taker in found - {None}:
             takers.setdefault(str(taker), []).append(name)
     return takers
@@ -91,14 +94,14 @@ def _calibrations_of(
     state: StudyState, prediction: Prediction, series: Series | None, taker: str
 ) -> list[str] | None:
     """Ids of what calibrates an instrument; ``None`` where nothing spoke for it when it was measured."""
-    if series is None or taker in (BY_HAND, COUNTED):
+    if series is None or taker in _NOBODY:
         return calibrators(state.study, taker)
     return calibrators_of(state, prediction, series, taker)
 
 
 def _why(state: StudyState, prediction: Prediction, names: list[str] | None, taker: str) -> str:
     """Why what an instrument reads may decide."""
-    if taker == BY_HAND:
+    if taker in (BY_HAND, FROM_A_FILE):
         return "no instrument is named"
     if taker == COUNTED:
         return "exact, and no instrument is named"

@@ -139,6 +139,42 @@ def test_what_a_plugin_does_wrong_while_it_reads_is_told_as_its_own(install, tmp
     assert why in refusal(tmp_path, LOG)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import json; json.loads(data)",
+        "complaints.add('XY1', 'wrong')",
+        "complaints.add('PR110', 'wrong', line='3')",
+        "complaints.fail('PR001', 'wrong')",
+    ],
+)
+def test_where_it_failed_is_told_beside_the_file_that_it_read(install, tmp_path, statement):
+    """The innermost line of the plugin, however deep below it something was raised."""
+    install(EXAMPLE.replace("        runs = {}\n", f"        {statement}\n        runs = {{}}\n"))
+    (line,) = (number for number, one in enumerate(EXAMPLE.splitlines(), 1) if one == "        runs = {}")
+
+    told = refusal(tmp_path, LOG)
+
+    assert told.startswith('a.log: PR127: plugin "stopwatch" could not read it as "stopwatch": ')
+    assert told.endswith(f" (site/stopwatch_importer.py:{line})")
+
+
+def test_what_is_no_list_of_benchmarks_is_told_with_the_function_that_returned_it(install, tmp_path):
+    install(EXAMPLE.replace("return [", "return 3 or ["))
+    (line,) = (number for number, one in enumerate(EXAMPLE.splitlines(), 1) if "def read(" in one)
+
+    assert f" (site/stopwatch_importer.py:{line})" in refusal(tmp_path, LOG)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"), [("import json\n\njson.loads('')\n", 3), ("import json\nif json:\n", 2)]
+)
+def test_a_plugin_that_can_not_be_loaded_is_told_with_the_line(install, tmp_path, source, line):
+    install(source)
+
+    assert f" (site/stopwatch_importer.py:{line})" in refusal(tmp_path, LOG)
+
+
 def test_one_that_fails_when_it_is_asked_does_not_recognise_the_file(install, tmp_path):
     install(EXAMPLE.replace("return data.startswith", "return data.begins_with"))
 

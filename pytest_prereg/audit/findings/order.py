@@ -18,6 +18,7 @@ from pytest_prereg.audit.findings.telling import (
 from pytest_prereg.audit.history.grades import PRECEDING, Grade
 from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.audit.history.witnessing import TAG, Witnessing
+from pytest_prereg.evidence.import_commands import next_import
 from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def _unmeasured(state: StudyState, name: str) -> str:
     """What gives a prediction that is registered, beside a series that was there first, one of its own."""
     experiments = state.study.predictions[name].experiments
     fed = next((one for one in experiments if state.study.experiments[one].kind == "import"), None)
-    command = "pytest --prereg" if fed is None else f"pytest-prereg import FILE --experiment {fed}"
+    command = "pytest --prereg"
+    if fed is not None:
+        command = next_import(state.study.experiments[fed], state.files[fed])
     return f"Nothing was measured for it yet. A series of its own counts: {command}"
 
 

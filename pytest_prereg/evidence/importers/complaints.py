@@ -7,6 +7,8 @@ from typing import NoReturn
 from pytest_prereg.errors import EvidenceError, Problem
 
 _MOST = 100
+CODES = frozenset({*(f"PR{number}" for number in range(110, 120)), "PR125", "PR126", "PR127"})
+"""Of what may be wrong with a file to import."""
 
 
 class Complaints:
@@ -18,7 +20,18 @@ class Complaints:
         self._more = 0
 
     def add(self, code: str, message: str, *, line: int | None = None, advice: str | None = None) -> None:
-        """Note one problem."""
+        """Note one problem.
+
+        Raises:
+            ValueError: The code is none of such a problem, or the line is no number: importers of plugins may
+                give anything, and what is wrong with that is told as theirs.
+        """
+        if code not in CODES:
+            message = f"{code!r} is no code of what is wrong with a file; docs/importing.md has them"
+            raise ValueError(message)
+        if not isinstance(line, int | None):
+            message = f"line {line!r} is no whole number"
+            raise ValueError(message)  # noqa: TRY004  # one error for all that is wrong with what was given
         if len(self._problems) < _MOST:
             problem = Problem(code=code, message=message, path=self._path, line=line, advice=advice)
             self._problems.append(problem)

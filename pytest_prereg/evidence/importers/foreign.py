@@ -21,8 +21,8 @@ class ForeignImporter:
     """Fulfils :class:`~pytest_prereg.evidence.importers.found.Importer` with what a plugin brings."""
 
     def __init__(self, brought: Brought) -> None:
+        self._brought = brought
         self._importer = brought.importer
-        self._plugin = brought.plugin
         self.name: str = brought.importer.name
         self.repeat: str = brought.importer.repeat
 
@@ -46,7 +46,7 @@ class ForeignImporter:
         except EvidenceError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises is told as its own
-            complaints.fail("PR127", f"{self._named}: {type(error).__name__}: {error}")
+            complaints.fail("PR127", f"{self._named}: {self._brought.failed_as(error)}")
         self._check_numbers(checked, complaints)
         if not checked:
             complaints.add("PR110", f"the file holds no benchmark of format {quoted(self.name)}")
@@ -62,4 +62,4 @@ class ForeignImporter:
 
     @property
     def _named(self) -> str:
-        return f"plugin {quoted(self._plugin)} could not read it as {quoted(self.name)}"
+        return f"plugin {quoted(self._brought.plugin)} could not read it as {quoted(self.name)}"
