@@ -16,7 +16,7 @@ from pytest_prereg.audit.conditions import unmet
 from pytest_prereg.audit.deciding import candidates
 from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.series_states import series_states
-from pytest_prereg.errors import PreregError, Problem, UsageError
+from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.cost import rates_of
 from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
@@ -25,7 +25,7 @@ from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number, was_left
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
-from pytest_prereg.measure.executors.local import LocalExecutor
+from pytest_prereg.measure.executors.choosing import LOCAL, executor_for, place_of
 from pytest_prereg.measure.interrupts import sigterm_interrupts
 from pytest_prereg.measure.limits import Forecast, Limits
 from pytest_prereg.measure.loop import measure
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.measure.executors.base import Executor
     from pytest_prereg.measure.versions.checkout import Checkout
     from pytest_prereg.progress import Progress
     from pytest_prereg.registry.model import Experiment, Prediction
@@ -62,17 +63,6 @@ class Due(msgspec.Struct, kw_only=True, frozen=True):
     may_end_early: bool = False
 
 
-def check_executor(name: str | None) -> None:
-    """Refuse an executor that is not built.
-
-    Raises:
-        UsageError: PR008.
-    """
-    if name not in (None, "local"):
-        message = f'executor "{name}" is not there yet; only "local" is'
-        raise UsageError(Problem(code="PR008", message=message))
-
-
 class Campaign:
     """Measures for one study, each experiment once in a run, and once more to confirm that a guard fails."""
 
@@ -84,8 +74,11 @@ class Campaign:
         explore: bool = False,
         progress: Progress | None = None,
         limits: Limits | None = None,
+        executor: str | None = None,
     ) -> None:
         self.state = state
+        self.executor = executor
+        """Where to measure, as it was asked for."""
         self.fresh = fresh
         self.explore = explore
         self.progress = progress
@@ -161,14 +154,17 @@ class Campaign:
             self.refused[prediction.id] = replace(problem, message=f"{problem.message}, so {consequence}.")
             if not self.explore or (complete and not self.fresh) or is_withdrawn(self.state, prediction):
                 return None
-        if not self.explore and (why := self._outside(experiment)):
+        if why := self._elsewhere(experiment):
             self._withheld[prediction.id, name] = why
             return None
         return self._next(experiment, self.state.series[experiment.id])
 
-    def _outside(self, experiment: Experiment) -> str | None:
-        """Why the experiment must not be measured on this machine: its conditions are registered."""
-        if not experiment.table.conditions:
+    def _elsewhere(self, experiment: Experiment) -> str | None:
+        """Why the experiment must not be measured here: it names an executor, or its conditions a machine."""
+        name = experiment.table.executor
+        if place_of(experiment, self.executor) is None:
+            return f"needs executor {name} (pytest --prereg --prereg-executor {name})"
+        if self.explore or not experiment.table.conditions:
             return None
         outside = machine_outside(experiment.table.conditions, self._machine)
         return f"this machine is outside its conditions: {outside}" if outside else None
@@ -226,7 +222,8 @@ class Campaign:
             if due is None:
                 return
             checkout = self._checkout(experiment, due)
-            executor = LocalExecutor(state.study, experiment, checkout=checkout)
+            place = place_of(experiment, self.executor) or LOCAL
+            executor = executor_for(place, state.study, experiment, checkout=checkout)
             header = self._header(experiment, due, executor, checkout.versions if checkout else {})
             if self._is_beyond_limits(experiment, header, due):
                 return
@@ -252,7 +249,7 @@ class Campaign:
         return self.limits.refuses(forecast.of(first_launches(experiment, header, due.series)))
 
     def _fill(
-        self, experiment: Experiment, due: Due, header: Header, hold: ExperimentHold, executor: LocalExecutor
+        self, experiment: Experiment, due: Due, header: Header, hold: ExperimentHold, executor: Executor
     ) -> None:
         """Run what is missing into a session file of its own."""
         state = self.state
@@ -278,7 +275,7 @@ class Campaign:
         )
 
     def _header(
-        self, experiment: Experiment, due: Due, executor: LocalExecutor, trees: dict[str, Version]
+        self, experiment: Experiment, due: Due, executor: Executor, trees: dict[str, Version]
     ) -> Header:
         state = self.state
         repository = state.repository

@@ -13,12 +13,13 @@ import pytest
 from pytest_prereg import arguments
 from pytest_prereg.announcing import announcements
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.campaign import Campaign, check_executor
+from pytest_prereg.campaign import Campaign
 from pytest_prereg.closing import closing_lines
 from pytest_prereg.collection import PredictionItem, StudyFile, TombstoneItem
 from pytest_prereg.errors import PreregError, UsageError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.model import Verdict
+from pytest_prereg.measure.executors.choosing import check_executor
 from pytest_prereg.mode import Mode, limits_of
 from pytest_prereg.outcomes import StudyRun, credences, record_of, unmeasured
 from pytest_prereg.progress import Progress
@@ -84,7 +85,12 @@ class PreregSession:
             state = StudyState(load_study(path))
             fresh, explore = self.mode.fresh, self.mode.explore
             campaign = Campaign(
-                state, fresh=fresh, explore=explore, progress=self.progress, limits=self.limits
+                state,
+                fresh=fresh,
+                explore=explore,
+                progress=self.progress,
+                limits=self.limits,
+                executor=self.config.option.prereg_executor,
             )
             _, unicode = self._form()
             self.runs[path] = StudyRun(state, self.mode, campaign, unicode=unicode)

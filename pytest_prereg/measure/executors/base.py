@@ -9,7 +9,7 @@ import msgspec
 from pytest_prereg.evidence.model import Outcome, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -122,6 +122,12 @@ class Executor(Protocol):
 
     waiting: Callable[[], None] | None
     """Called when a repeat has to wait, before it is launched, for what another session holds."""
+    outputs: list[Path]
+    """Folders with what repeats printed that failed; they outlive the executor."""
+
+    @property
+    def scrubbed(self) -> Sequence[str]:
+        """Variables that repeats don't see, though this process has them."""
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ from pytest_prereg.measure.executors.messages import Setup
 from pytest_prereg.registry.read_formats import unreadable_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -59,7 +59,8 @@ class LocalExecutor(OneAtATime):
         self.experiment = experiment
         self.folder = study.folder.resolve()
         self.setup = _setup(experiment, self.folder)
-        self.environ, self.scrubbed = scrub(os.environ if environ is None else environ)
+        self.environ, scrubbed = scrub(os.environ if environ is None else environ)
+        self.scrubbed: Sequence[str] = scrubbed
         self.outputs: list[Path] = []
         """Folders with what repeats printed that failed; they outlive the executor."""
         self.waiting: Callable[[], None] | None = None
