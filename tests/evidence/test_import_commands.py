@@ -12,8 +12,8 @@ from pytest_prereg.evidence.import_commands import next_import
 COMMAND = "pytest-prereg import FILE --experiment gate-a"
 
 
-def brought(arm, **options):
-    attempts = [SimpleNamespace(arm=arm)]
+def brought(of, /, **options):
+    attempts = [SimpleNamespace(arm=of)]
     return SimpleNamespace(
         header=header(origin="imported", imported={"name": "a", **options}), attempts=attempts
     )
