@@ -147,7 +147,7 @@ def test_a_text_that_differs_from_its_lock_is_told_before_anybody_amends_it(proj
     project.edit("predictions.toml", '"<= 2 s"', '"<= 2.5 s"')
     (one,) = found(project)
     assert (one.level, one.commit) == ("review", None)
-    assert "and that is not committed yet" in one.message
+    assert "and no amendment says so" in one.message
     project.commit("The text alone")
     assert [each.about for each in found(project)] == [one.about]
     project.done("amend", "below-two", "--reason", "a typo")

@@ -116,7 +116,7 @@ def _told(state: StudyState, replaced: _Replaced, before: Revision, after: Revis
 def _finding(state: StudyState, replaced: _Replaced, weakening: Weakening, *, lasts: bool) -> Finding:
     """What was made easier: once there are data that is an error, until it is taken back or withdrawn."""
     one, name = replaced.one, replaced.one.id
-    message = f"{quoted(name)} was changed{_after_data(replaced)}{in_commit(one.after)}: {weakening.message}"
+    message = f"{quoted(name)} was changed{_after_data(replaced)}{_where(replaced)}: {weakening.message}"
     reason = replaced.reason
     restore = "Restore it, or withdraw it and register under another id what is expected now."
     explain = f"Restore it, or say why it changed: pytest-prereg amend {typed(name)} --reason '…'"
@@ -136,10 +136,8 @@ def _finding(state: StudyState, replaced: _Replaced, weakening: Weakening, *, la
 def _untold(state: StudyState, replaced: _Replaced, missing: NoRevision) -> Finding:
     """What was changed can't be told: nobody has seen that it was made no easier, whatever the lock says."""
     one = replaced.one
-    message = (
-        f"could not tell what changed of {quoted(one.id)}{_after_data(replaced)}{in_commit(one.after)}: "
-        f"{missing.why}"
-    )
+    what = f"what changed of {quoted(one.id)}{_after_data(replaced)}{_where(replaced)}"
+    message = f"could not tell {what}: {missing.why}"
     finding = told(
         state,
         "PR209",
@@ -151,6 +149,12 @@ def _untold(state: StudyState, replaced: _Replaced, missing: NoRevision) -> Find
         advice="The text that was registered is in no commit here; a clone needs the whole history.",
     )
     return msgspec.structs.replace(finding, untold=True)
+
+
+def _where(replaced: _Replaced) -> str:
+    """Return by which commit; what was edited, committed or not, no version of the lock has."""
+    is_edited = replaced.one.after is None and replaced.reason is None
+    return ", and no amendment says so" if is_edited else in_commit(replaced.one.after)
 
 
 def _after_data(replaced: _Replaced) -> str:
