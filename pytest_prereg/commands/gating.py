@@ -167,6 +167,8 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
     old, new = places(repository, wanted, ends)
     if new is None:
         gone = removed(repository, ends.base, old or wanted.place)
+        if isinstance(gone, UsageError):
+            raise gone
         return reported_refusal(gone, Path(os.path.relpath(repository.root / (old or wanted.place))), "gate")
     first = Place(repository=repository, commit=ends.base, refs=before(repository, ends), here=here)
     last = Place(repository=repository, commit=ends.head, refs=repository.refs(), here=here)

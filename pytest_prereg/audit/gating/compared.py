@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.auditing import recorded
 from pytest_prereg.audit.gating.places import measured_in, registered_in
 from pytest_prereg.errors import PreregError
@@ -14,16 +15,34 @@ from pytest_prereg.registry.regions import describe
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.audit.audited import Audited
     from pytest_prereg.audit.gating.sides import Base, Side
+    from pytest_prereg.registry.lock import LockEntry
 
 
 def compared(head: Side, base: Base) -> tuple[Audited, ...]:
     """Return where each prediction stands at head, beside what the lock at the base had of it.
 
-    One that only the base has is among them: head's history has it too.
+    One that only the base has is among them, as removed.
     """
-    return tuple(_compared(head.state, base, one) for one in head.audit.predictions)
+    here = [_compared(head.state, base, one) for one in head.audit.predictions]
+    known = {one.id for one in here}
+    entries = base.lock.predictions if base.lock else {}
+    gone = [_removed(name, entry) for name, entry in entries.items() if name not in known]
+    return tuple(sorted([*here, *gone], key=lambda one: one.id))
+
+
+def _removed(name: str, entry: LockEntry) -> Audited:
+    return Audited(
+        id=name,
+        status="removed",
+        order=None,
+        standing=None,
+        base=recorded(entry),
+        head=None,
+        withdrawal=None,
+        is_counted=False,
+        is_at_base=True,
+    )
 
 
 def _compared(state: StudyState, base: Base, one: Audited) -> Audited:
