@@ -9,6 +9,7 @@ import numpy as np  # noqa: F401 - pytester forgets what a run imports, and nump
 import pint  # noqa: F401
 import pytest
 import scipy.special  # noqa: F401
+from gated_study import PullRequest, pull_request, stages_of_main
 from small_study import Project, Verdicts, copied, halfway, measurable, stages_of_rows
 
 import pytest_prereg.session  # noqa: F401
@@ -34,6 +35,26 @@ def at_stage(
 
     def make(stage: str) -> Project:
         project = copied(Project(stages[stage]), tmp_path / "project")
+        monkeypatch.chdir(project.path)
+        return project
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def stages_at_base(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The repositories that pull requests are made against."""
+    return stages_of_main(tmp_path_factory.mktemp("main"))
+
+
+@pytest.fixture
+def against(
+    stages_at_base: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], PullRequest]:
+    """``against("measured")``: a pull request against a study that is as far as that."""
+
+    def make(stage: str) -> PullRequest:
+        project = pull_request(stages_at_base[stage], tmp_path / f"against-{stage}")
         monkeypatch.chdir(project.path)
         return project
 
