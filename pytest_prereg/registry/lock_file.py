@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import re
 import shlex
@@ -244,7 +245,8 @@ def parse_lock(data: str | bytes, path: str) -> Lock:
         lock = msgspec.convert(tomllib.loads(text), Lock)
     except (ValueError, RecursionError):
         raise StudyError(_problems(text, shown(Path(path)))) from None
-    if lock.version != VERSION or not all(map(ID.fullmatch, lock.predictions)):
+    is_legible = all(map(ID.fullmatch, lock.predictions)) and not any(map(_odd, lock.predictions.values()))
+    if lock.version != VERSION or not is_legible:
         raise StudyError(_problems(text, shown(Path(path))))
     return lock
 
@@ -307,7 +309,20 @@ def _problems(text: str, path: str) -> list[Problem]:
             line = positions.line("predictions", name)
             problems.append(_unreadable(path, line, f"{quoted(name)} is no id of a prediction"))
         problems += _of_table(table, LockEntry, ("predictions", name), positions, path)
-    return problems
+    return problems or list(_odd_numbers(text, positions, path))
+
+
+def _odd(entry: LockEntry) -> str | None:
+    """The key of a number that no verdict has: it would be told as if it were one."""
+    numbers = {"estimate": (entry.estimate or 0.0,), "interval": entry.interval or ()}
+    return next((key for key, several in numbers.items() if any(map(math.isnan, several))), None)
+
+
+def _odd_numbers(text: str, positions: Positions, path: str) -> Iterator[Problem]:
+    for name, entry in msgspec.convert(tomllib.loads(text), Lock).predictions.items():
+        if key := _odd(entry):
+            line = positions.line("predictions", name, key)
+            yield _unreadable(path, line, f"prediction {quoted(name)}: {quoted(key)}: nan is no number")
 
 
 def _of_text(problem: Problem, path: str) -> Problem:

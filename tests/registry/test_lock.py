@@ -272,6 +272,8 @@ class TestUnreadable:
             ('reason = "straddles"', 'reason = "so"', '"so" is none of "integrity", '),
             ("[predictions.a]", '[predictions."a; touch x"]', '"a; touch x" is no id of a prediction'),
             ("[predictions.a]", r'[predictions."a\n"]', r'"a\n" is no id of a prediction'),
+            ("estimate = ", "estimate = nan # ", '"estimate": nan is no number'),
+            ("interval = [\n    0.9", "interval = [\n    nan", '"interval": nan is no number'),
             ("[predictions.a]", '[predictions."a[b=c d]"]', '"a[b=c d]" is no id of a prediction'),
         ],
     )
