@@ -143,13 +143,9 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
         HistoryError: A commit is not here, or nothing shows where they parted (PR212).
         UsageError: Neither has such a study, or head no longer, and nothing of it was registered (PR100).
     """
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
-    from multiprocessing import get_context  # noqa: PLC0415
-
     from msgspec.structs import replace  # noqa: PLC0415
 
     from pytest_prereg.audit.gating.ends import before, ends_of  # noqa: PLC0415
-    from pytest_prereg.audit.gating.sides import Base  # noqa: PLC0415
     from pytest_prereg.audit.gating.studies import (  # noqa: PLC0415
         Place,
         base_of,
@@ -172,16 +168,15 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
         return reported_refusal(gone, Path(os.path.relpath(repository.root / (old or wanted.place))), "gate")
     first = Place(repository=repository, commit=ends.base, refs=before(repository, ends), here=here)
     last = Place(repository=repository, commit=ends.head, refs=repository.refs(), here=here)
-    pool = stack.enter_context(ProcessPoolExecutor(1, get_context("fork")))
-    base = old and pool.submit(base_of, first, old, asked.roots)
-    stack.enter_context(last.entered())
+    tree, base = stack.enter_context(base_of(first, old, asked.roots))
+    stack.enter_context(last.entered(stack.enter_context(last.written(tree))))
     try:
         side = side_of(last, new, asked.roots)
     except HistoryError:
         raise
     except PreregError as error:
         return reported_refusal(error, last.file(new), "gate")
-    known = base.result() if base else Base()
+    known = base()
     others = tuple(left(repository, wanted, ends, side.audit.study))
     return _gated(asked, repository, ends, side, replace(known, left=others))
 

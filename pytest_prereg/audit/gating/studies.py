@@ -6,6 +6,7 @@ import contextlib
 import posixpath
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import msgspec
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.auditing import audit_study
 from pytest_prereg.audit.finding import Finding, Level, sound
+from pytest_prereg.audit.gating.beside import beside
 from pytest_prereg.audit.gating.sides import Base, Side
 from pytest_prereg.audit.gating.trees import tree_of
 from pytest_prereg.audit.history.git import Repository
@@ -26,9 +28,11 @@ from pytest_prereg.registry.lock import parse_lock
 from pytest_prereg.registry.refusals import quoted, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from pytest_prereg.audit.gating.ends import Ends
+    from pytest_prereg.audit.gating.trees import Tree
     from pytest_prereg.registry.lock import Lock
 
 _ONE, _MANY, _TOML = "predictions.toml", "predictions", ".toml"
@@ -45,13 +49,15 @@ class Place(msgspec.Struct, kw_only=True, frozen=True):
     """From the root."""
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """Be where the current folder would be in a tree of that commit, for as long as it lasts."""
-        with tree_of(self.repository, self.commit, self.refs) as root:
-            folder = root / self.here
-            folder.mkdir(parents=True, exist_ok=True)
-            with contextlib.chdir(folder):
-                yield
+    def written(self, like: Tree | None = None) -> Iterator[Tree]:
+        """Yield a tree of that commit, which shares with another one what both have, while it lasts."""
+        with tree_of(self.repository, self.commit, self.refs, like) as tree:
+            (tree.folder / self.here).mkdir(parents=True, exist_ok=True)
+            yield tree
+
+    def entered(self, tree: Tree) -> AbstractContextManager[None]:
+        """Be where the current folder would be in the tree of that commit."""
+        return contextlib.chdir(tree.folder / self.here)
 
     def file(self, place: str) -> Path:
         """A file, by its place from the root, as it is seen from the folder in which this is entered."""
@@ -134,9 +140,21 @@ def side_of(place: Place, file: str, roots: Path | None) -> Side:
     return Side(state=state, audit=audit_study(state))
 
 
-def base_of(place: Place, file: str, roots: Path | None) -> Base:
+@contextlib.contextmanager
+def base_of(
+    place: Place, file: str | None, roots: Path | None
+) -> Iterator[tuple[Tree | None, Callable[[], Base]]]:
+    """Yield the tree of the merge base, and how to have what there was of a study, which takes a while."""
+    if file is None:
+        yield None, Base
+        return
+    with place.written() as tree, beside(partial(_base, place, tree, file, roots)) as base:
+        yield tree, base
+
+
+def _base(place: Place, tree: Tree, file: str, roots: Path | None) -> Base:
     """Return what there was of a study at the merge base; of one that can't be audited what its lock says."""
-    with place.entered():
+    with place.entered(tree):
         try:
             return Base.of(side_of(place, file, roots))
         except PreregError as error:

@@ -11,7 +11,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.history.git import Repository
 from pytest_prereg.errors import HistoryError, Problem
@@ -26,9 +26,19 @@ _OWN = ".git"
 _LINK, _SUBMODULE = 0o120000, 0o160000
 
 
+class Tree(NamedTuple):
+    """Where all files of a commit are."""
+
+    folder: Path
+    files: frozenset[TreeEntry]
+    """Those of them that are no links."""
+
+
 @contextlib.contextmanager
-def tree_of(repository: Repository, commit: str, refs: Mapping[str, str]) -> Iterator[Path]:
-    """Yield a folder with all files of a commit, which is gone afterwards.
+def tree_of(
+    repository: Repository, commit: str, refs: Mapping[str, str], like: Tree | None = None
+) -> Iterator[Tree]:
+    """Yield a folder with all files of a commit, which is gone afterwards. They are to be read alone.
 
     Links that lead out of it are left out, and so is what submodules keep.
 
@@ -36,6 +46,7 @@ def tree_of(repository: Repository, commit: str, refs: Mapping[str, str]) -> Ite
         repository: That has the commit.
         commit: Its object name.
         refs: Branches, remote branches and tags that the folder's repository is to have, by full name.
+        like: Another commit's; a file that both have is on disk once.
 
     Raises:
         HistoryError: Git has not all of its files, or they can't be written (PR212).
@@ -45,11 +56,11 @@ def tree_of(repository: Repository, commit: str, refs: Mapping[str, str]) -> Ite
         try:
             _begin(folder / _OWN, repository, commit, refs)
             Repository(folder, algorithm=repository.algorithm).write_index(commit)
-            _write(folder, repository, repository.tree(commit))
+            files = _write(folder, repository, repository.tree(commit), like)
         except OSError as error:
             message = f"the files of {commit[:8]} can't be written to {folder}: {error.strerror}"
             raise HistoryError(Problem(code="PR212", message=message)) from error
-        yield folder
+        yield Tree(folder, frozenset(files))
 
 
 def _begin(own: Path, repository: Repository, commit: str, refs: Mapping[str, str]) -> None:
@@ -73,13 +84,16 @@ def _quoted(path: Path) -> str:
     return f'"{escaped}"' if text.startswith(("#", '"')) or escaped != text else text
 
 
-def _write(folder: Path, repository: Repository, entries: Collection[TreeEntry]) -> None:
-    """Write the files of a tree, links last: nothing is written through one."""
+def _write(
+    folder: Path, repository: Repository, entries: Collection[TreeEntry], like: Tree | None
+) -> list[TreeEntry]:
+    """Write the files of a tree and return them, links last: nothing is written through one."""
     files = [one for one in entries if one.mode != _SUBMODULE and _is_inside(one.path)]
     plain = [one for one in files if one.mode != _LINK]
     for parent in {os.path.dirname(one.path) for one in plain}:  # noqa: PTH120 - of thousands
         (folder / parent).mkdir(parents=True, exist_ok=True)
-    for one, data in zip(plain, repository.contents(one.blob for one in plain), strict=True):
+    new = [one for one in plain if not (like and one in like.files and _shared(folder, like.folder, one))]
+    for one, data in zip(new, repository.contents(one.blob for one in new), strict=True):
         (folder / one.path).write_bytes(data or b"")
         if one.mode & stat.S_IXUSR:
             (folder / one.path).chmod(0o755)
@@ -89,6 +103,16 @@ def _write(folder: Path, repository: Repository, entries: Collection[TreeEntry])
     for one in links:
         if not (folder / one.path).resolve().is_relative_to(folder):
             (folder / one.path).unlink(missing_ok=True)
+    return plain
+
+
+def _shared(folder: Path, other: Path, one: TreeEntry) -> bool:
+    """Make a file of another folder one of this folder too, where the disk can do that."""
+    try:
+        os.link(other / one.path, folder / one.path)
+    except OSError:
+        return False
+    return True
 
 
 def _link(folder: Path, path: Path, target: bytes) -> None:
