@@ -53,6 +53,12 @@ def priced(bench):
 
 
 class TestBudget:
+    def test_what_building_versions_took_is_spent_already(self, priced, hours):
+        with_rates = priced.header
+        priced.header = lambda **fields: with_rates(built=4.0, **fields)
+
+        assert len(finished(priced.run(hours.script(2.0), limits=Limits(budget=9.0, clock=hours)))) == 2
+
     def test_it_stops_before_the_repeat_that_would_exceed_it(self, priced, hours):
         lines = priced.run(hours.script(2.0), limits=Limits(budget=9.0, clock=hours))
 
