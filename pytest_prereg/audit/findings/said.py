@@ -36,9 +36,11 @@ def said(state: StudyState) -> Iterator[Finding]:
     """Yield a review for each exclusion and each voided series: they come after the data.
 
     The reason in the lock acknowledges it. One that is gone is an error, an acknowledgement that is gone a
-    review; so is another reason, or cause, than was given first.
+    review; so is another reason, or cause, than was given first. What is acknowledged once more, beside the
+    first time, is not.
     """
     now = {_key(one): one for one in _entries(state.chronicle.now)}
+    kept = {*state.chronicle.now.acknowledged}
     for key, lives in _lives(state, now).items():
         last = now.get(key)
         if last is None:
@@ -47,7 +49,8 @@ def said(state: StudyState) -> Iterator[Finding]:
         if not isinstance(last, Acknowledgement):
             yield _of(state, key, last, lives[0].came)
         for life in lives:
-            if (life.entry.reason, _cause(life.entry)) != (last.reason, _cause(last)):
+            is_same = (life.entry.reason, _cause(life.entry)) == (last.reason, _cause(last))
+            if not is_same and life.entry not in kept:
                 yield _reworded(state, key, life, last)
 
 
