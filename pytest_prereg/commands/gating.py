@@ -126,9 +126,10 @@ class _Asked(NamedTuple):
 @contextlib.contextmanager
 def _reported(asked: _Asked) -> Iterator[Reported]:
     """Yield what is to be shown, inside the tree of the later commit: paths are told as they are there."""
+    from pytest_prereg.measure.interrupts import sigterm_interrupts  # noqa: PLC0415
     from pytest_prereg.report.findings.reported import reported_refusal  # noqa: PLC0415
 
-    with contextlib.ExitStack() as stack:
+    with sigterm_interrupts(), contextlib.ExitStack() as stack:
         try:
             found = _found(asked, stack)
         except HistoryError as error:

@@ -125,3 +125,17 @@ with beside(work) as answer: answer()
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_it_ends_by_itself_where_nobody_is_left_to_read(tmp_path: Path):
+    program = """
+tempfile.tempdir = sys.argv[1]
+def work():
+    time.sleep(0.3)
+    return bytes(5_000_000)
+with beside(work): os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", PRELUDE + program, str(tmp_path)]
+    # Both processes have the other end of standard output: it ends with the later of them.
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=10, check=False)
+    assert done.returncode == -signal.SIGKILL

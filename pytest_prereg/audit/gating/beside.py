@@ -59,6 +59,7 @@ def _started(work: Callable[[], object], folder: str) -> _Other | None:
         os.close(said)
         return None
     if process == 0:
+        os.close(answer)  # so that it ends where nobody is left to read
         _do(work, folder, said)
     os.close(said)
     return _Other(process, answer)
