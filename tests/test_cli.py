@@ -357,10 +357,10 @@ class TestTry:
     @pytest.mark.usefixtures("measured")
     def test_values_are_shown_and_kept_as_a_pilot(self):
         said = run("try", "work", "--arm", "twice", "-n", 2).stdout.splitlines()
-        assert said[:2] == ["twice   wall 0.5 s"] * 2
-        assert said[2].startswith("pilot, never judged; kept in experiments/evidence/work/")
-        assert said[3].startswith("15 repeats would take about")
-        header, *lines = map(json.loads, Path(said[2].split("kept in ")[1]).read_text().splitlines())
+        assert said[:3] == [*["twice   wall 0.5 s"] * 2, "pilot, never judged; kept in"]
+        assert said[3].startswith("    experiments/evidence/work/")
+        assert said[4].startswith("15 repeats would take about")
+        header, *lines = map(json.loads, Path(said[3].strip()).read_text().splitlines())
         assert (header["origin"], header["planned"], header["predictions"]) == ("pilot", {"twice": 2}, {})
         assert [line["outcome"] for line in lines if line["type"] == "finished"] == ["pilot", "pilot"]
 
