@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -15,6 +16,9 @@ import pytest
 import yaml
 from action_steps import BOT, ROOT, Api, Expressions, Job, UnknownExpressionError, action, serving
 from audited_study import STUDY, Small, new_study
+
+from pytest_prereg.audit.gating.code_owners import code_owners
+from pytest_prereg.audit.history.git import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -592,6 +596,61 @@ def _tool(name: str, *arguments: str, text: str | None = None) -> subprocess.Com
     if program is None:
         pytest.skip(f"{name} is not installed")
     return subprocess.run([program, *arguments], input=text, capture_output=True, text=True, check=False)
+
+
+# --- what the page on it says
+
+
+def page() -> str:
+    return (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+
+
+def shown(language: str, holding: str) -> str:
+    """The block of the page that has these words."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
+    (block,) = (one for one in blocks if holding in one)
+    return str(block)
+
+
+def test_the_workflow_that_is_shown_is_one(tmp_path: Path):
+    file = tmp_path / "predictions.yml"
+    file.write_text(shown("yaml", "runs-on"), encoding="utf-8")
+    checked = _tool("check-jsonschema", "--builtin-schema", "vendor.github-workflows", str(file))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_every_input_is_explained():
+    table = page().split("\n| input | |\n")[1].split("\n\n")[0]
+    names = {name for row in table.splitlines() for name in re.findall(r"`(\w+)[`:]", row.split("|")[1])}
+    assert names == set(action()["inputs"])
+
+
+def test_the_include_that_is_shown_has_the_inputs_that_there_are():
+    header, _ = yaml.safe_load_all((ROOT / "templates" / "gate.yml").read_text(encoding="utf-8"))
+    declared = header["spec"]["inputs"]
+    (include,) = yaml.safe_load(shown("yaml", "include:"))["include"]
+    needed = {name for name, each in declared.items() if "default" not in each}
+    assert (ROOT / include["file"]).is_file()
+    assert needed == set(include["inputs"])
+    assert all(f"`{name}`" in page() for name in declared.keys() - needed)
+
+
+def test_the_hooks_that_are_shown_are_those_that_there_are():
+    (repository,) = yaml.safe_load(shown("yaml", "repos:"))["repos"]
+    assert [each["id"] for each in repository["hooks"]] == list(hooks())
+
+
+def test_the_code_owners_that_are_shown_cover_the_lock_and_what_could_take_that_away(
+    git_repository: Callable[..., Any],
+):
+    repository = git_repository()
+    repository.write(".github/CODEOWNERS", shown("text", "CODEOWNERS"))
+    owners = code_owners(Repository.find(repository.path), repository.commit("Own"))
+    assert owners is not None
+    owned = ("predictions.lock", "predictions-2.lock", "predictions/speed.lock", ".github/CODEOWNERS")
+    for place in (*owned, ".github/workflows/predictions.yml"):
+        assert owners.owners(place) == ("@OWNER/reviewers",), place
+    assert owners.owners("predictions.toml") == ()
 
 
 # --- GitLab
