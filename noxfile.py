@@ -83,6 +83,13 @@ def tools(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def modal(session: nox.Session) -> None:
+    """Test what runs on Modal against a stand-in on this machine, which Modal's own client talks to."""
+    session.install("--editable", ".", *group("tests"), *group("modal"))
+    session.run("pytest", "tests/modal", *session.posargs, env={"PREREG_MODAL": "required"})
+
+
+@nox.session(python=OLDEST)
 def calibration(session: nox.Session) -> None:
     """Simulate 20,000 studies a cell and write the tables of the documentation: an hour on two cores."""
     session.install("--editable", ".")
