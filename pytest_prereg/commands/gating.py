@@ -158,7 +158,6 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
     from pytest_prereg.report.findings.reported import reported_refusal  # noqa: PLC0415
 
     repository = _repository()
-    here = repository.relative(Path.cwd()) or ""
     ends = ends_of(repository, asked.base, asked.head)
     wanted = _wanted(repository, asked.file, ends)
     old, new = places(repository, wanted, ends)
@@ -167,6 +166,7 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
         if isinstance(gone, UsageError):
             raise gone
         return reported_refusal(gone, Path(os.path.relpath(repository.root / (old or wanted.place))), "gate")
+    here = _vantage(repository, new)
     first = Place(repository=repository, commit=ends.base, refs=before(repository, ends), here=here)
     last = Place(repository=repository, commit=ends.head, refs=repository.refs(), here=here)
     tree, base = stack.enter_context(base_of(first, old, asked.roots))
@@ -180,6 +180,12 @@ def _found(asked: _Asked, stack: contextlib.ExitStack) -> Reported:
     known = base()
     others = tuple(left(repository, wanted, ends, side.audit.study))
     return _gated(asked, repository, ends, side, replace(known, left=others))
+
+
+def _vantage(repository: Repository, place: str) -> str:
+    """Return from which folder paths are told: this one, or the root if the file is elsewhere."""
+    here = repository.relative(Path.cwd()) or "."
+    return here if place.startswith(f"{here}/") else ""
 
 
 def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: Base) -> Reported:

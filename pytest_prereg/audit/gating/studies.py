@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import tomllib
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.auditing import audit_study
@@ -137,7 +139,25 @@ def side_of(place: Place, file: str, roots: Path | None) -> Side:
     """
     state = StudyState(load_study(place.file(file)))
     state.anchor_roots = roots
-    return Side(state=state, audit=audit_study(state))
+    audit = audit_study(state)
+    assert state.repository is not None
+    tree = f"{state.repository.root}/"
+    return Side(
+        state=state, audit=replace(audit, findings=tuple(_from_here(one, tree) for one in audit.findings))
+    )
+
+
+def _from_here(finding: Finding, tree: str) -> Finding:
+    """Return a finding without the folder of a tree, which is another one each time, and soon gone."""
+    path = finding.path
+    if path is not None and Path(path).is_absolute():
+        path = os.path.relpath(path)
+    texts = {
+        name: text.replace(tree, "")
+        for name in ("message", "about", "advice")
+        if (text := getattr(finding, name))
+    }
+    return replace(finding, path=path, **texts)
 
 
 @contextlib.contextmanager
