@@ -101,7 +101,7 @@ def _write(
     for one, data in zip(links, repository.contents(one.blob for one in links), strict=True):
         _link(folder, folder / one.path, data or b"")
     for one in links:
-        if not (folder / one.path).resolve().is_relative_to(folder):
+        if not _target(folder / one.path).is_relative_to(folder):
             (folder / one.path).unlink(missing_ok=True)
     return plain
 
@@ -119,8 +119,13 @@ def _link(folder: Path, path: Path, target: bytes) -> None:
     """Make a symbolic link below a folder, unless a file is in its way, as in no tree that git makes."""
     with contextlib.suppress(FileExistsError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.parent.resolve().is_relative_to(folder):
+        if _target(path.parent).is_relative_to(folder):
             path.symlink_to(os.fsdecode(target))
+
+
+def _target(path: Path) -> Path:
+    """Where a path leads in the end; ``Path.resolve`` raises where links lead in a circle."""
+    return Path(os.path.realpath(path))
 
 
 def _is_inside(path: str) -> bool:
