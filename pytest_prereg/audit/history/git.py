@@ -46,6 +46,9 @@ _SUBMODULE = b"160000 "
 """How git's trees begin the line of a folder that another repository keeps."""
 
 
+_WHOLE = "Fetch all of it: git fetch --refetch --no-filter, or in CI no filter."
+
+
 class TreeEntry(NamedTuple):
     """What a commit's tree has at a path."""
 
@@ -347,5 +350,10 @@ def _no_process(command: str, error: OSError) -> HistoryError:
 
 
 def _refused(command: str, said: bytes) -> HistoryError:
-    message = f"git {command} failed: {said.decode('utf-8', 'replace').strip() or 'it said nothing'}"
+    if b"promisor remote" in said:
+        message = "this is a partial clone, and what it lacks can't be fetched"
+        return HistoryError(Problem(code="PR212", message=message, advice=_WHOLE))
+    lines = said.decode("utf-8", "replace").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("hint:")).strip()
+    message = f"git {command} failed: {text or 'it said nothing'}"
     return HistoryError(Problem(code="PR212", message=message))
