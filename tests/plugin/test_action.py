@@ -291,6 +291,17 @@ def test_no_comment_is_written_where_none_is_wanted(job: Callable[..., Job], api
     assert api.asked == []
 
 
+def test_a_gate_that_breaks_while_it_writes_the_summary_is_not_fine(job: Callable[..., Job]):
+    one = job("good")
+    one.installed()
+    program = one.folder / "environment" / "bin" / "python"
+    program.write_text("#!/bin/sh\ncase $* in *=markdown*) echo 'Error: no room' >&2; exit 3;; esac\n")
+    ran = one.run({"install": {"folder": str(one.folder)}}, comment="false")
+    assert (ran.status, ran.failed) == (3, "Result")
+    assert "::error title=pytest-prereg::Error: no room" in ran.log
+    assert "    Error: no room" in ran.summary
+
+
 def test_a_checkout_that_is_cut_is_told_what_to_do(job: Callable[..., Job], api: Api):
     ran = job("good", options=("--depth=1",)).run()
     assert (ran.status, ran.failed) == (4, "Result")
