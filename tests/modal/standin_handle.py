@@ -64,7 +64,7 @@ class Service:
 
     def state(self) -> dict[str, Any]:
         """``events``, ``requests`` (how many of each), ``missing`` (what it has no answer for), ``containers`` and
-        ``sandboxes`` that live (with their pid), ``apps``, and ``logs`` of all containers."""
+        ``sandboxes`` that live (with their pid), and ``apps``."""
         return self._ask("/state")
 
     def events(self, kind: str, **like: object) -> list[dict[str, Any]]:
@@ -73,7 +73,8 @@ class Service:
         return [each for each in found if like.items() <= each.items()]
 
     def log(self, container: str) -> str:
-        return self.state()["logs"][container]
+        """What a container wrote: to standard output, and then to standard error."""
+        return self._ask(f"/log/{container}")
 
     def begun(self) -> int:
         """How often a container was given an input: so often a body can have run."""
@@ -121,6 +122,9 @@ class Service:
     def leave(self, seconds: float | None = None) -> None:
         """Drops all connections and refuses new ones, for so long or for good; containers run on."""
         self._do("leave", seconds=seconds)
+
+    def come_back(self) -> None:
+        self._do("return")
 
     def set(self, **values: Any) -> None:
         """``queue_seconds`` before a container starts, ``crashes`` (so many containers end as they start),

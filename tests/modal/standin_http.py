@@ -23,7 +23,9 @@ def http_app(standin: StandIn) -> web.Application:
     blobs, admin = Blobs(standin), Admin(standin)
     for place in ("/blob/{id}", "/inside/{id}"):
         app.add_routes([web.put(place, blobs.put), web.get(place, blobs.get)])
-    app.add_routes([web.get("/state", admin.state), web.post("/{what}", admin.act)])
+    app.add_routes(
+        [web.get("/state", admin.state), web.get("/log/{id}", admin.log), web.post("/{what}", admin.act)]
+    )
     return app
 
 
@@ -83,9 +85,11 @@ class Admin:
                 "containers": live,
                 "sandboxes": boxes,
                 "apps": apps,
-                "logs": {each.id: _log_of(each) for each in cloud.containers.values()},
             }
         )
+
+    async def log(self, request: web.Request) -> web.Response:
+        return web.json_response(_log_of(self.standin.cloud.containers[request.match_info["id"]]))
 
     async def do_reset(self) -> Answer:
         await self.standin.reset()
@@ -141,6 +145,10 @@ class Admin:
         """Gone, for that long or for good."""
         self.standin.cloud.note("gone", seconds=seconds)
         await self.standin.listener.close(self.standin.cloud, seconds)
+        return None
+
+    async def do_return(self) -> Answer:
+        await self.standin.listener.come_back(self.standin.cloud)
         return None
 
 

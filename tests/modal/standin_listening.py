@@ -63,10 +63,14 @@ class Listener:
             self.server.drop()
             self.server = None
         if seconds is not None:
-            self._back = asyncio.create_task(self._open_in(cloud, seconds))
+            self._back = asyncio.create_task(self._come_back_in(cloud, seconds))
 
-    async def _open_in(self, cloud: Cloud, seconds: float) -> None:
+    async def _come_back_in(self, cloud: Cloud, seconds: float) -> None:
         await asyncio.sleep(seconds)
+        self._back = None
+        await self.come_back(cloud)
+
+    async def come_back(self, cloud: Cloud) -> None:
         await self.open(cloud)
         cloud.note("back")
 

@@ -45,19 +45,15 @@ def test_each_call_has_a_container_of_its_own(service: Service, running: Running
     assert service.state()["missing"] == {}
 
 
-def test_another_process_gets_what_was_spawned_also_twice(running: Running, client: Callable[[str], str]):
+def test_another_process_gets_what_was_spawned_until_it_is_forgotten(
+    service: Service, running: Running, client: Callable[[str], str]
+):
     call = running(bodies.double).spawn(21).object_id
     get = f"print(modal.FunctionCall.from_id({call!r}).get(timeout=20))"
     assert client(f"{get}\n{get}").split() == ["42", "42"]
-
-
-def test_a_call_that_is_not_known_or_forgotten_is_not_found(service: Service, running: Running):
-    call = running(bodies.double).spawn(1)
-    assert call.get(timeout=20) == 2
-    service.forget(call.object_id)
-    for each in (call.object_id, "fc-none"):
-        with pytest.raises(modal.exception.NotFoundError):
-            modal.FunctionCall.from_id(each).get(timeout=1)
+    service.forget(call)
+    with pytest.raises(modal.exception.NotFoundError):
+        modal.FunctionCall.from_id(call).get(timeout=1)
 
 
 def test_payloads_of_six_mebibytes_go_both_ways_through_the_blob_store(service: Service, running: Running):
@@ -68,15 +64,14 @@ def test_payloads_of_six_mebibytes_go_both_ways_through_the_blob_store(service: 
 
 
 def test_what_a_body_raises_arrives_and_so_does_its_exit(running: Running):
+    failing, leaving, dying = (running(each) for each in (bodies.fail, bodies.leave, bodies.die))
+    calls = [failing.spawn("why"), leaving.spawn(3), dying.spawn(9)]
     with pytest.raises(KeyError, match="why"):
-        running(bodies.fail).remote("why")
+        calls[0].get(timeout=20)
     with pytest.raises(SystemExit):
-        running(bodies.leave).remote(3)
-
-
-def test_a_container_that_ends_under_its_input_is_told_with_its_code(running: Running):
-    with pytest.raises(modal.exception.Error, match="exit code: 9"):
-        running(bodies.die).remote(9)
+        calls[1].get(timeout=20)
+    with pytest.raises(modal.exception.Error, match="exit code: 9"):  # with its input in hand
+        calls[2].get(timeout=20)
 
 
 def test_a_timeout_ends_the_container(service: Service, running: Running):
@@ -100,8 +95,8 @@ def test_a_container_that_is_killed_ran_its_input_once(service: Service, running
 def test_an_input_that_is_preempted_begins_again_and_silently(
     service: Service, running: Running, tmp_path: Path
 ):
-    service.plan("preempt", after=0.5, grace=0.5)
-    assert running(bodies.marked).remote(str(tmp_path / "marks"), 1.5) == 2
+    service.plan("preempt", after=0.3, grace=0.3)
+    assert running(bodies.marked).remote(str(tmp_path / "marks"), 0.8) == 2
     first, second = service.events("input_started")
     assert (first["nth"], second["nth"]) == (1, 2)
     assert first["input"] == second["input"]
@@ -142,7 +137,7 @@ def test_cancelling_ends_the_container_and_what_it_started(
 
 
 def test_a_call_that_waits_is_cancelled_before_it_begins(service: Service, running: Running):
-    service.set(queue_seconds=1.0)
+    service.set(queue_seconds=0.5)
     call = running(bodies.sleep).spawn(0)
     call.cancel(terminate_containers=True)
     with pytest.raises(modal.exception.RemoteError, match="cancelled"):
@@ -152,12 +147,12 @@ def test_a_call_that_waits_is_cancelled_before_it_begins(service: Service, runni
 
 
 def test_a_slow_queue_holds_the_container_back(service: Service, running: Running):
-    service.set(queue_seconds=0.7)
+    service.set(queue_seconds=0.5)
     running(bodies.double).remote(1)
     began, asked = service.events("input_started")[0], service.events("input")[0]
-    assert began["at"] - asked["at"] > 0.7
+    assert began["at"] - asked["at"] > 0.5
     queued = service.events("container_started")[0]
-    assert queued["at"] - queued["queued"] > 0.7
+    assert queued["at"] - queued["queued"] > 0.5
 
 
 def test_containers_that_crash_as_they_start_are_given_up_after_three(service: Service, running: Running):
@@ -166,11 +161,6 @@ def test_containers_that_crash_as_they_start_are_given_up_after_three(service: S
         running(bodies.double).remote(1)
     assert len(service.events("container_ended", code=1)) == 3
     assert service.begun() == 0
-
-
-def test_one_crash_as_it_starts_costs_only_time(service: Service, running: Running):
-    service.set(crashes=1)
-    assert running(bodies.double).remote(1) == 2
 
 
 PROGRAM = """
@@ -206,7 +196,7 @@ def test_a_detached_app_outlives_its_client_until_it_is_stopped(
 ):
     app = dying_client(service, detach=True)
     service.set(dead_client_after=0.1)
-    time.sleep(0.6)
+    time.sleep(0.5)
     assert len(service.state()["containers"]) == 1
     command = f"sys.argv = ['modal', 'app', 'stop', '--yes', {app!r}]"
     client(f"import sys\n{command}\nfrom modal.__main__ import main\nmain()")
@@ -299,6 +289,9 @@ def test_a_request_fails_as_often_as_asked(service: Service, running: Running):
     service.fail("FunctionMap", "PERMISSION_DENIED", message="not yours")
     with pytest.raises(modal.exception.PermissionDeniedError, match="not yours"):
         double.remote(1)
+    service.fail("FunctionMap", "RESOURCE_EXHAUSTED")
+    with pytest.raises(modal.exception.ResourceExhaustedError):
+        double.spawn(1)
 
 
 def test_more_requests_than_the_rate_are_refused(service: Service):
@@ -311,29 +304,29 @@ def test_more_requests_than_the_rate_are_refused(service: Service):
     modal.Sandbox.create(app=app).terminate()
 
 
-def test_a_call_outlives_that_the_service_is_gone_though_the_client_gives_up(
-    service: Service, running: Running
-):
+def test_a_call_outlives_that_the_service_is_gone_and_the_client_gives_up(service: Service, running: Running):
     call = running(bodies.sleep).spawn(0.5)
     service.wait_until("input_started")
-    service.leave(seconds=1.5)
+    service.leave()
     with pytest.raises(modal.exception.ConnectionError):  # after three attempts, within a second
         call.get(timeout=20)
-    service.wait_until("back")
+    service.wait_until("output")
+    service.come_back()
     assert call.get(timeout=20) == 0.5
-    assert service.events("output")[0]["at"] < service.events("back")[0]["at"]
     assert service.begun() == 1
 
 
-def test_a_service_that_is_gone_for_good_refuses_connections(service: Service):
+def test_a_service_that_is_gone_drops_connections_and_refuses_new_ones(service: Service):
     address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
     with socket.create_connection(address) as connected:
         connected.settimeout(5)
-        service.leave()
+        service.leave(seconds=0.5)
         while connected.recv(1024):
             pass  # what it had said before
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address)
+    service.wait_until("back")
+    socket.create_connection(address).close()
 
 
 def test_nothing_is_left_where_whoever_started_the_stand_in_is_killed(tmp_path: Path):
@@ -374,12 +367,18 @@ def test_nothing_is_left_where_whoever_started_the_stand_in_is_killed(tmp_path: 
 WITHOUT = "import sys; sys.modules['modal'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize(("setting", "code"), [("", 5), ("required", 2)])
-def test_without_the_client_tests_are_skipped_unless_it_is_required(
-    setting: str, code: int, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("PREREG_MODAL", setting)
+def test_without_the_client_tests_are_skipped_unless_it_is_required(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which takes most of the time
     command = [sys.executable, "-c", WITHOUT, "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout
-    assert "needs modal: pip install --group modal" in done.stdout
+    runs = [
+        subprocess.Popen(
+            command, env={**os.environ, "PREREG_MODAL": setting}, stdout=subprocess.PIPE, text=True
+        )
+        for setting in ("", "required")
+    ]
+    said = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+        pytest.ExitCode.INTERRUPTED,
+    ]
+    assert all("needs modal: pip install --group modal" in each for each in said)
