@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_prereg import plugin
-from pytest_prereg.registry import supported, tables
+from pytest_prereg.registry import tables
 from pytest_prereg.registry.arms import RESERVED_IN_ARMS
 from pytest_prereg.registry.expectations import keys_of, wanted
 from pytest_prereg.registry.instruments import INSTRUMENTS
@@ -28,17 +28,14 @@ TABLES: tuple[tuple[str, type[tables.Table]], ...] = (
     ("`[study]`", tables.StudyTable),
     ("`[experiments.ID]`", tables.ExperimentTable),
     ("`service` of `[experiments.ID]`", tables.ServiceTable),
+    ("`resources` of `[experiments.ID]` and its arms", tables.ResourcesTable),
     ("A metric: `[experiments.ID.metrics]`, or `@experiment(metrics={...})`", tables.MetricTable),
     ("`[predictions.ID]`", tables.PredictionTable),
     ("`[constants.NAME]`", tables.ConstantTable),
     ("`[instruments.NAME]`", tables.InstrumentTable),
+    ("`[executors.modal]`", tables.ModalTable),
 )
 
-
-REFUSED: dict[type[tables.Table], frozenset[str]] = {
-    tables.ExperimentTable: frozenset(supported.EXPERIMENTS),
-}
-"""Keys for which ``lock`` says PR008."""
 
 IDLE: dict[type[tables.Table], frozenset[str]] = {
     tables.ExperimentTable: frozenset({"unit"}),
@@ -62,7 +59,7 @@ DEFAULTS = {
 PARTLY = {
     (tables.ExperimentTable, "data"): "Of what is fed by import: *not yet*.",
     (tables.ExperimentTable, "subject"): "Of what is fed by import: *not yet*.",
-    (tables.ExperimentTable, "executor"): 'Other than `"local"`: *not yet*.',
+    (tables.ExperimentTable, "max-parallel"): "On this machine: *not yet*.",
 }
 """Keys of which some values are refused."""
 
@@ -89,8 +86,8 @@ NOTES: dict[type[tables.Table], dict[str, str]] = {
         "exclude": "Rules over readings of the machine that exclude a repeat, see [](conditions.md).",
         "max-excluded": "How many repeats of an arm those rules may exclude.",
         "bounds": "Least and greatest value of a metric that is physically possible.",
-        "executor": "Where repeats run.",
-        "resources": "What a repeat needs.",
+        "executor": "Where repeats run: `local`, `modal`, or what a plugin brings ([](plugins.md)).",
+        "resources": "What each repeat runs on, where the executor has several kinds of machine.",
         "conditions": "On what machine evidence counts, see [](conditions.md).",
         "max-parallel": "How many repeats may overlap.",
         "exclusive": "Whether nothing else may be measured on the machine meanwhile; a GPU is never shared.",
@@ -152,9 +149,7 @@ def _table(title: str, table: type[tables.Table]) -> Iterator[str]:
 
 
 def _arms() -> Iterator[str]:
-    own = ", ".join(
-        f"`{name}`" + (" (*not yet*)" if name in supported.IN_ARMS else "") for name in RESERVED_IN_ARMS
-    )
+    own = ", ".join(f"`{name}`" for name in RESERVED_IN_ARMS)
     yield f"\nIn an arm's table {own} are keys; every other name is a parameter of the function."
 
 
@@ -173,8 +168,6 @@ def _default(table: type[tables.Table], name: str, key: Key, default: Any) -> st
 def _said(table: type[tables.Table], name: str) -> str:
     """What a key is for, and whether anything acts on it."""
     text = NOTES.get(table, {}).get(name) or DESCRIPTIONS[table.__name__][name]
-    if name in REFUSED.get(table, ()):
-        return f"*Not yet.* {text}"
     if name in IDLE.get(table, ()):
         return f"*No effect yet.* {text}"
     return f"{text} {PARTLY.get((table, name), '')}".rstrip()

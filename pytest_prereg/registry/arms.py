@@ -8,6 +8,7 @@ from pytest_prereg.registry.durations import parse_duration
 from pytest_prereg.registry.instruments import CALIBRATES, INSTRUMENTS
 from pytest_prereg.registry.model import ONLY_ARM, Arm
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted, suggestion
+from pytest_prereg.registry.resources import resources_of
 from pytest_prereg.registry.structure import label
 from pytest_prereg.registry.sweeps import RESERVED_IN_ARMS, cross
 from pytest_prereg.registry.tables import ExperimentTable, RepeatsTable
@@ -63,6 +64,7 @@ def build_arms(
             env=(table.env or {}) | _env(here, written.get("env", {}), complaints),
             timeout=_timeout(here, keys, written, table, complaints),
             repeats=_repeats(here, written, table, complaints),
+            resources=resources_of(here, table.resources, written.get("resources"), complaints),
         )
         _check_reserved(here, written, complaints)
     check_versions(keys, table, complaints)

@@ -20,6 +20,7 @@ from pytest_prereg.registry.environment_conditions import canonical_conditions
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.quantities import constants_used
 from pytest_prereg.registry.regions import parsed
+from pytest_prereg.registry.resources import canonical_resources
 from pytest_prereg.registry.rules import canonical_rules
 from pytest_prereg.registry.uses import arms_of, instruments_of, metrics_of, quantities_of
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_prereg.registry.model import Experiment, Input, Metric, Prediction, Study
     from pytest_prereg.registry.regions import Region
+    from pytest_prereg.registry.tables import ExperimentTable
 
 __all__ = [
     "canonical_json",
@@ -67,7 +69,9 @@ PARSED = frozenset(
 UNBOUND = frozenset({"tags", "notes", "preload", "max-parallel", "cache"})
 """Keys of an experiment that change what a run costs, not what it shows."""
 
-RESOLVED = frozenset({"arms", "bounds", "conditions", "exclude", "metrics", "pairing", "sweep", "timeout"})
+RESOLVED = frozenset(
+    {"arms", "bounds", "conditions", "exclude", "metrics", "pairing", "resources", "sweep", "timeout"}
+)
 """Keys of an experiment that are taken from what they were resolved to."""
 
 
@@ -189,16 +193,10 @@ def _region(region: Region) -> dict[str, Any]:
 def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any]:
     """The experiment's table with those of its arms and metrics alone that the prediction uses."""
     table = experiment.table
-    content = _stated(table, UNBOUND | RESOLVED)
-    if table.timeout is not None:
-        content["timeout"] = parse_duration(table.timeout)
+    content = _stated(table, UNBOUND | RESOLVED) | _resolved(table)
     if table.service is not None:
         # How long its start may take says when to give a repeat up that has not begun, and no more.
         content["service"] = _stated(table.service, {"timeout"})
-    if table.exclude:
-        content["exclude"] = canonical_rules(table.exclude)
-    if table.conditions:
-        content["conditions"] = canonical_conditions(table.conditions)
     if experiment.pairing != ("none" if experiment.kind == "import" else "block"):
         content["pairing"] = experiment.pairing
     arms = [experiment.arms[name] for name in arms_of(prediction, experiment.id)]
@@ -215,10 +213,26 @@ def _experiment(experiment: Experiment, prediction: Prediction) -> dict[str, Any
     return content
 
 
+def _resolved(table: ExperimentTable) -> dict[str, Any]:
+    """What a table says of how its repeats run, each as what it stands for."""
+    content: dict[str, Any] = {}
+    if table.timeout is not None:
+        content["timeout"] = parse_duration(table.timeout)
+    if table.resources and (asked := canonical_resources(_stated(table.resources, frozenset()))):
+        content["resources"] = asked
+    if table.exclude:
+        content["exclude"] = canonical_rules(table.exclude)
+    if table.conditions:
+        content["conditions"] = canonical_conditions(table.conditions)
+    return content
+
+
 def _arm(table: Mapping[str, Any]) -> dict[str, Any]:
     arm = dict(table)
     if "timeout" in arm:
         arm["timeout"] = parse_duration(arm["timeout"])
+    if "resources" in arm:
+        arm["resources"] = canonical_resources(arm["resources"])
     return arm
 
 

@@ -15,6 +15,7 @@ from pytest_prereg.registry.environment_conditions import parse_condition
 from pytest_prereg.registry.instruments import INSTRUMENTS, READS, SELF_BOUND, in_unit, needs_calibration
 from pytest_prereg.registry.model import Arm, Experiment, Metric
 from pytest_prereg.registry.refusals import RefusedError, listed, nearest, quoted, suggestion
+from pytest_prereg.registry.resources import check_resources
 from pytest_prereg.registry.rules import parse_rule
 from pytest_prereg.registry.services import check_service
 from pytest_prereg.registry.structure import label
@@ -179,6 +180,7 @@ def _check_table(
     check_command(keys, table, metrics, arms, complaints)
     check_service(keys, table, arms, complaints)
     check_cache(keys, table, arms, complaints)
+    check_resources((*keys, "resources"), table.resources, complaints)
     if isinstance(table.repeats, RepeatsTable):
         _check_stopping(keys, table.repeats, complaints)
         _check_pace(keys, table, arms, complaints)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.registry import sources
+from pytest_prereg.registry.executors import check_executors
 from pytest_prereg.registry.experiments import build_experiments
 from pytest_prereg.registry.guards import check_family, check_guards
 from pytest_prereg.registry.instruments import mistaken_for
@@ -20,6 +21,7 @@ from pytest_prereg.registry.predictions import build_predictions
 from pytest_prereg.registry.refusals import RefusedError, quoted
 from pytest_prereg.registry.relations import check_relations
 from pytest_prereg.registry.structure import Complaints, checked_file, label
+from pytest_prereg.registry.tables import ExecutorsTable
 from pytest_prereg.registry.toml import read, shown
 from pytest_prereg.registry.unit_text import normal_unit
 
@@ -60,6 +62,7 @@ def _load(path: Path, text: str) -> Study:
     _check_paths(file, complaints)
     _check_constants(file.constants or {}, complaints)
     _check_instruments(file, complaints)
+    check_executors(file.executors, complaints)
     experiments = build_experiments(file, _declared(file, path, complaints), complaints)
     predictions = build_predictions(file, experiments, complaints)
     check_relations(file, experiments, predictions, complaints)
@@ -75,6 +78,7 @@ def _load(path: Path, text: str) -> Study:
         path=path.absolute(),
         constants=file.constants or {},
         instruments=file.instruments or {},
+        executors=file.executors or ExecutorsTable(),
         experiments=experiments,
         predictions=predictions,
     )

@@ -13,6 +13,7 @@ import msgspec
 from pytest_prereg.registry.regions import Region
 from pytest_prereg.registry.tables import (
     ConstantTable,
+    ExecutorsTable,
     ExperimentTable,
     InstrumentTable,
     PredictionTable,
@@ -44,6 +45,17 @@ class Metric(Model, kw_only=True, frozen=True):
     cap: float | None = None
 
 
+class Resources(Model, kw_only=True, frozen=True):
+    """The hardware that each repeat of an arm is to have; ``None`` is whatever the executor gives."""
+
+    gpu: str | None = None
+    """Kind, as the service calls it, and how many where it is more than one: ``H100:2``."""
+    cpu: float | None = None
+    """Cores."""
+    memory: int | None = None
+    """Bytes."""
+
+
 class Arm(Model, kw_only=True, frozen=True):
     """One setting that is compared with others; ``params`` are merged over the experiment's."""
 
@@ -56,6 +68,8 @@ class Arm(Model, kw_only=True, frozen=True):
     """Planned repeats of this arm; ``None`` for an import that registers none."""
     base: str = ""
     """Name in the file, where a sweep made several arms of it; else empty."""
+    resources: Resources = Resources()
+    """What it asks for, its own over its experiment's."""
     point: dict[str, Any] = {}
     """Value of each sweep axis; empty without a sweep."""
 
@@ -202,6 +216,8 @@ class Study(Model, kw_only=True, frozen=True):
     """The TOML file."""
     constants: dict[str, ConstantTable] = {}
     instruments: dict[str, InstrumentTable] = {}
+    executors: ExecutorsTable = ExecutorsTable()
+    """How services are to run what is run on them."""
     experiments: dict[str, Experiment]
     predictions: dict[str, Prediction]
 

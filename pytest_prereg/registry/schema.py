@@ -32,7 +32,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "experiments": "Folders or modules beside this file that hold @experiment functions.",
         "evidence": "Folder for the session files.",
         "confidence": "Level of every interval; lower than 0.95 only for exploratory work.",
-        "prices": "USD an hour, by executor (`local`); one that has no price costs nothing.",
+        "prices": "USD an hour, by executor; one that has no price costs nothing, unless it tells its own.",
     },
     "ConstantTable": {"source": "Where the number is from."},
     "MetricTable": {
@@ -51,6 +51,17 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "repeats": "Independent repeats per arm, the n of every interval; or looks, or the anytime rule.",
         "pairing": "block: one repeat of every arm, in random order; none: independent arms.",
         "timeout": 'From the start of the body: "5 min", "500 ms", or seconds.',
+    },
+    "ResourcesTable": {
+        "gpu": "One kind of GPU, as the service calls it, and how many: L4, H100:2.",
+        "cpu": "Cores.",
+        "memory": 'With its unit: "16 GiB".',
+    },
+    "ModalTable": {
+        "image": "A registry's image, or a recipe of the study's own: module:name.",
+        "volumes": "Name of the volume, by the folder that it is mounted at.",
+        "secrets": "Names of secrets that the service keeps; none is ever written into a file.",
+        "region": "Where containers run.",
     },
     "ServiceTable": {
         "command": "Started before each repeat; {port} is a free port, {param} a parameter of the arm.",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.positions import Path, Positions
 
 _Read = typing.TypeVar("_Read")
+_Kind = typing.TypeVar("_Kind", bound=Table)
 
 PLACEHOLDERS: dict[str, Any] = {
     "study": {"id": "unnamed"},
@@ -79,6 +80,14 @@ def checked_file(data: dict[str, Any], complaints: Complaints) -> PredictionsFil
         return msgspec.convert(data, PredictionsFile)
     except msgspec.ValidationError:
         return msgspec.convert(_table(PredictionsFile, data, (), complaints), PredictionsFile)
+
+
+def checked_table(kind: type[_Kind], data: dict[str, Any], keys: Path, complaints: Complaints) -> _Kind:
+    """A table that the file keeps as it is written, such as one inside of an arm, as :func:`checked_file`."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_table(kind, data, keys, complaints), kind)
 
 
 def label(keys: Path) -> str:
@@ -175,6 +184,8 @@ def _wrong(kind: Any, value: Any, keys: Path) -> str:
     choices = [choice for member in plain(kind) for choice in _choices(member)]
     if choices and isinstance(value, str) and (meant := nearest(value, choices)):
         hint = f"; did you mean {quoted(meant)}?"
+    if isinstance(value, list) and keys[-1] == "gpu":
+        hint = "; with a choice the hardware is not fixed, and what is compared may be the hardware"
     if isinstance(value, list) and value and isinstance(value[0], dict):
         hint = f"; write {quoted(f'[{keys[-1]}.NAME]')}, with single brackets"
     return f"{owner}: {quoted(keys[-1])} is {shown}; it must be {wanted(kind)}{hint}"

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_prereg.registry.executors import LOCAL, check_executor
 from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.resources import resources_text
 from pytest_prereg.registry.structure import Complaints, label
 from pytest_prereg.registry.toml import positions_of, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from pytest_prereg.errors import Problem
-    from pytest_prereg.registry.model import Study
+    from pytest_prereg.registry.model import Experiment, Study
     from pytest_prereg.registry.positions import Path
     from pytest_prereg.registry.tables import ExperimentTable, Table
 
-EXPERIMENTS = (
-    "resources",
-    "max-parallel",
-)
-IN_ARMS = ("resources",)
 OF_WHAT_RUNS = ("data", "subject")
 """Keys whose files are hashed when a repeat is run; what is imported says nothing of them."""
 OF_A_MACHINE = ("conditions", "exclude", "max-excluded", "warmup")
 """Keys over what is recorded of the machine, or done on it; what is imported brings no such record."""
+OF_WHERE = ("executor", "resources", "max-parallel")
+"""Keys of where repeats run; what is imported ran elsewhere already."""
+ON_THIS_MACHINE = (
+    'Name an executor that has such machines, as in executor = "modal"; what this one has to be is for '
+    '"conditions" to say.'
+)
 
 
 def not_yet(study: Study) -> list[Problem]:
     """A PR008 problem for each key of a study whose feature is not there yet; ``lock`` refuses them."""
     complaints = Complaints(shown(study.path), positions_of(study.path))
     for name in study.table.prices or {}:
-        if name != "local":
-            _complain(("study", "prices", name), f"a price of {quoted(name)}", complaints)
+        _executor(("study", "prices", name), name, complaints)
+    if study.executors.slurm is not None:
+        _executor(("executors", "slurm"), "slurm", complaints)
     for name, experiment in study.experiments.items():
         keys = ("experiments", name)
-        _experiment(keys, experiment.table, complaints)
+        _experiment(keys, experiment, complaints)
         if experiment.kind == "import":
             _imported(keys, experiment.table, complaints)
     return sorted(complaints.problems, key=lambda problem: problem.line or 0)
@@ -52,16 +54,40 @@ def _imported(keys: Path, table: ExperimentTable, complaints: Complaints) -> Non
             why = "the tool saw none of its repeats, and knows nothing of their machine"
             message = f"{label(keys)} is fed by import and has {quoted(key)}: {why}"
             complaints.add((*keys, key), "PR008", message, "Leave it out.")
+    for key in OF_WHERE:
+        if key in written:
+            message = (
+                f"{label(keys)} is fed by import and has {quoted(key)}: the tool runs none of its repeats"
+            )
+            complaints.add((*keys, key), "PR008", message, "Leave it out.")
 
 
-def _experiment(keys: Path, table: ExperimentTable, complaints: Complaints) -> None:
-    _written(keys, table, EXPERIMENTS, complaints)
-    if table.executor != "local":
-        _complain((*keys, "executor"), f"executor {quoted(table.executor)}", complaints)
+def _experiment(keys: Path, experiment: Experiment, complaints: Complaints) -> None:
+    table = experiment.table
+    if table.executor != LOCAL:
+        _executor((*keys, "executor"), table.executor, complaints)
+    elif experiment.kind != "import":
+        _here(keys, experiment, complaints)
     if table.service is not None and table.service.scope == "series":
         _one_server(keys, complaints)
-    for name, arm in (table.arms or {}).items():
-        _present((*keys, "arms", name), arm, IN_ARMS, complaints)
+
+
+def _executor(keys: Path, name: str, complaints: Complaints) -> None:
+    """Refuse an executor that nothing brings, or nothing yet."""
+    complaints.attempt(keys, label(keys[:-1]), check_executor, name)
+
+
+def _here(keys: Path, experiment: Experiment, complaints: Complaints) -> None:
+    """What only a service can do: this machine is as it is, and is measured on by one repeat at a time."""
+    if experiment.table.max_parallel > 1:
+        _complain((*keys, "max-parallel"), '"max-parallel" on this machine', complaints)
+    for name, arm in experiment.arms.items():
+        if asked := resources_text(arm.resources):
+            own = "resources" in (experiment.table.arms or {}).get(arm.base or name, {})
+            here = (*keys, "arms", arm.base or name, "resources") if own else (*keys, "resources")
+            if not complaints.told(*here):
+                message = f"{label(here[:-1])} asks for {asked}, and this machine is what it is"
+                complaints.add(here, "PR008", message, ON_THIS_MACHINE)
 
 
 def _one_server(keys: Path, complaints: Complaints) -> None:
@@ -71,12 +97,6 @@ def _one_server(keys: Path, complaints: Complaints) -> None:
     complaints.add((*keys, "service", "scope"), "PR024", f"{label(keys)}: {message}", advice)
 
 
-def _written(keys: Path, table: Table, names: Iterable[str], complaints: Complaints) -> None:
-    """Complain about each of ``names`` that is not at its default."""
-    written = _without_defaults(table)
-    _present(keys, written, names, complaints)
-
-
 def _without_defaults(table: Table) -> dict[str, Any]:
     defaults = dict(zip(table.__struct_fields__[::-1], table.__struct_defaults__[::-1], strict=False))
     return {
@@ -84,12 +104,6 @@ def _without_defaults(table: Table) -> dict[str, Any]:
         for field, written in zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True)
         if getattr(table, field) != defaults.get(field)
     }
-
-
-def _present(keys: Path, table: Mapping[str, Any], names: Iterable[str], complaints: Complaints) -> None:
-    for name in names:
-        if name in table:
-            _complain((*keys, name), quoted(name), complaints)
 
 
 def _complain(keys: Path, what: str, complaints: Complaints) -> None:

@@ -73,6 +73,14 @@ class ExecutorsTable(Table, kw_only=True, frozen=True):
     slurm: SlurmTable | None = None
 
 
+class ResourcesTable(Table, kw_only=True, frozen=True):
+    """``resources`` of an experiment or an arm: what each of its repeats runs on."""
+
+    gpu: str | None = None
+    cpu: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    memory: str | None = None
+
+
 class MetricTable(Table, kw_only=True, frozen=True):
     """A metric: its unit, its instrument, and what its values can and cannot say."""
 
@@ -134,7 +142,7 @@ class ExperimentTable(Table, kw_only=True, frozen=True):
     max_excluded: Annotated[int, msgspec.Meta(ge=0)] = 0
     bounds: dict[str, tuple[float, float]] | None = None
     executor: str = "local"
-    resources: dict[str, Any] | None = None
+    resources: ResourcesTable | None = None
     conditions: dict[str, Any] | None = None
     max_parallel: Annotated[int, msgspec.Meta(ge=1)] = 1
     exclusive: bool = True

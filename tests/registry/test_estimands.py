@@ -97,7 +97,7 @@ def test_an_exponent_is_over_all_arms_in_the_order_of_their_levels() -> None:
     [
         ("n = 4, flag = true", "n = 4, flag = false", 'PR005: prediction "p": contrast "exponent(n)" is over "n" alone, but arms "large" and "small" differ in "flag", too; compare them in an experiment of their own'),
         ("n = 4,", "n = 4, env = { A = '1' },", 'differ in "env", too'),
-        ("n = 4,", "n = 4, resources = { gpu = 1 },", 'differ in "resources", too'),
+        ("n = 4,", 'n = 4, resources = { gpu = "L4" },', 'differ in "resources", too'),
         ("n = 4,", "n = 0,", '"0" has no logarithm; it takes positive numbers'),
         ("n = 4,", "n = -1.5,", '"-1.5" has no logarithm'),
         ("n = 4,", "n = true,", '"true" has no logarithm'),

@@ -17,10 +17,6 @@ def told(text: str) -> list[str]:
     [
         ('data = ["a.csv"]', '"data" of what is fed by import'),
         ('subject = ["src/**"]', '"subject" of what is fed by import'),
-        ('executor = "modal"', 'executor "modal"'),
-        ("resources = { gpu = 1 }", '"resources"'),
-        ("max-parallel = 2", '"max-parallel"'),
-        ("arms.a = { resources = { gpu = 2 } }", '"resources"'),
     ],
 )
 def test_a_key_of_an_experiment_without_its_feature_loads_and_is_refused_by_lock(
@@ -83,5 +79,6 @@ def test_a_family_calibration_a_basis_and_what_must_come_first_are_taken() -> No
 def test_a_price_of_what_nothing_runs_on_is_no_price() -> None:
     head, rest = EXPERIMENT.split("[experiments", 1)
     assert told(f"{head}prices = {{ local = 0.5 }}\n[experiments{rest}") == []
+    assert told(f"{head}prices = {{ modal = 0.5 }}\n[experiments{rest}") == []
     (message,) = told(f"{head}prices = {{ locl = 0.5 }}\n[experiments{rest}")
-    assert 'a price of "locl" is not supported yet' in message
+    assert 'PR007: study "prices": no executor is called "locl"; did you mean "local"?' in message

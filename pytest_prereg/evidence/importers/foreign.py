@@ -22,9 +22,9 @@ class ForeignImporter:
 
     def __init__(self, brought: Brought) -> None:
         self._brought = brought
-        self._importer = brought.importer
-        self.name: str = brought.importer.name
-        self.repeat: str = brought.importer.repeat
+        self._importer = brought.what
+        self.name: str = brought.what.name
+        self.repeat: str = brought.what.repeat
 
     def recognises(self, name: str, data: bytes) -> bool:
         """Whether the plugin's importer takes the file; one that raises doesn't."""
@@ -46,7 +46,7 @@ class ForeignImporter:
         except EvidenceError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises is told as its own
-            complaints.fail("PR127", f"{self._named}: {self._brought.failed_as(error)}")
+            complaints.fail("PR127", f"{self._named}: {self._brought.failed_as(error, self._importer.read)}")
         self._check_numbers(checked, complaints)
         if not checked:
             complaints.add("PR110", f"the file holds no benchmark of format {quoted(self.name)}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 
 from pytest_prereg.evidence.model import Outcome, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from pytest_prereg.registry.model import Experiment, Study
 
 
 class Service(msgspec.Struct, kw_only=True, frozen=True):
@@ -169,6 +171,76 @@ class Executor(Protocol):
     def close(self) -> None:
         """Stop everything that runs, wherever; return within five seconds. It can be started again."""
 
+    def rates(self) -> Mapping[str, float] | None:
+        """Return USD an hour by arm, as they are now; ``None`` where it knows none.
+
+        Asked once it is started. What a study's ``[study.prices]`` says counts only where this is ``None``.
+        """
+
+    def about(self) -> Mapping[str, Any]:
+        """Return what it says of itself once it is started, for the header: ``backend``, image, versions.
+
+        ``versions`` are those that repeats run with, by package, with that of Python; all else is kept as it
+        is. It says nothing of machines: each repeat says in its environment where it ran.
+        """
+
+
+class Elsewhere:
+    """What an executor whose repeats run on other machines is built on: all that it need not say itself.
+
+    It is made anew for each experiment of a run. How a repeat ended is a :class:`Result`, whose ``seconds``
+    has ``queue`` (until its machine began), ``launch`` (until the body did), ``body`` and ``total`` (what is
+    paid for), and whose ``environment`` says where it ran, as ``describe_machine`` does: ``gpu``, ``cpu``,
+    ``driver``, and ``region`` and ``backend``.
+    """
+
+    name: ClassVar[str]
+    parallel = 1
+    """How many repeats it may run at a time."""
+    scrubbed: Sequence[str] = ()
+
+    def __init__(
+        self,
+        study: Study,
+        experiment: Experiment,
+        *,
+        checkout: Checkout | None = None,
+    ) -> None:
+        self.study = study
+        self.experiment = experiment
+        self.checkout = checkout
+        self.outputs: list[Path] = []
+        self.waiting: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Get ready: there is nothing to do."""
+
+    def prepare(self, job: Job) -> None:
+        """Wait for nothing."""
+
+    def launch(self, job: Job) -> str | None:
+        """Begin a repeat, and return what finds it again."""
+        raise NotImplementedError
+
+    def attach(self, job: Job, call: str) -> bool:  # noqa: ARG002 - an interface
+        """Find nothing of an earlier session."""
+        return False
+
+    def collect(self) -> tuple[Job, Result]:
+        """Wait until a repeat has ended."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop all: nothing runs."""
+
+    def rates(self) -> Mapping[str, float] | None:
+        """Know no prices."""
+        return None
+
+    def about(self) -> Mapping[str, Any]:
+        """Say nothing."""
+        return {}
+
 
 class OneAtATime:
     """An executor whose repeats run while they are waited for, one after the other."""
@@ -177,6 +249,14 @@ class OneAtATime:
 
     def __init__(self) -> None:
         self._launched: list[Job] = []
+
+    def rates(self) -> Mapping[str, float] | None:
+        """Know no prices."""
+        return None
+
+    def about(self) -> Mapping[str, Any]:
+        """Say nothing: the header describes this machine."""
+        return {}
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end and return how it ended; never raise for what the body does."""
