@@ -38,6 +38,8 @@ def ends_of(repository: Repository, base: str, head: str) -> Ends:
         HistoryError: One of them is not here, or nothing shows where they parted (PR212).
     """
     tip, commit = repository.commit(base), repository.commit(head)
+    if twice := [name for name in (base, head) if _is_two(repository, name)]:
+        raise HistoryError([_ambiguous(name) for name in twice])
     if tip is None or commit is None:
         named = {base: tip, head: commit}
         raise HistoryError([_missing(repository, name) for name, found in named.items() if found is None])
@@ -61,6 +63,24 @@ def before(repository: Repository, ends: Ends) -> dict[str, str]:
     first = {commit for commit in brought if brought.isdisjoint(graph.parents[commit])}
     holding = {name for names in graph.holders(first, tips).values() for name in names}
     return {name: target for name, target in refs.items() if name not in holding}
+
+
+def _is_two(repository: Repository, name: str) -> bool:
+    """Whether a tag and a branch have a name, and not the same commit.
+
+    Git takes the tag, and whoever may push one could so make the base what the pull request is.
+    """
+    refs = (f"refs/{kind}/{name}^{{commit}}" for kind in ("tags", "heads", "remotes"))
+    return len({commit for commit in repository.names(refs) if commit is not None}) > 1
+
+
+def _ambiguous(name: str) -> Problem:
+    message = f"{quoted(name)} is a branch and a tag, of different commits"
+    return Problem(
+        code="PR212",
+        message=message,
+        advice="Name it in full, refs/heads/… or refs/remotes/…, or the commit.",
+    )
 
 
 def _missing(repository: Repository, revision: str) -> Problem:
