@@ -50,5 +50,7 @@ class Audited(msgspec.Struct, kw_only=True, frozen=True):
     """The commit by which the last of the evidence that decides it came in."""
     is_at_base: bool | None = None
     """Whether the lock that is compared with registers it just as it is now; ``None`` for an audit."""
+    given: Recorded | None = None
+    """What evidence that a pull request brings gives, where the lock has no verdict."""
     flags: tuple[str, ...] = ()
     """What else is to be known of its verdict, a word each: ``subject-changed``."""

@@ -58,8 +58,11 @@ def api(api_server: Api) -> Api:
     return api_server
 
 
+PULLED = ("good", "bad", "other")
+
+
 class Hosted:
-    """A repository on a host: ``main``, which went on since, and two pull requests that began before it did."""
+    """A repository on a host: ``main``, which went on since, and the pull requests that began before it did."""
 
     def __init__(self, folder: Path) -> None:
         self.study = new_study(folder, text=f"{FOUR}{THREE}{STUDY}")
@@ -77,7 +80,7 @@ class Hosted:
         self.study.edit("predictions.toml", "less than two seconds", "less than 2 seconds")
         self.study.done("amend", "below-two", "--reason", "Digits read better.")
         self.study.keep("Amend", ".")
-        for number, branch in enumerate(("good", "bad"), 1):
+        for number, branch in enumerate(PULLED, 1):
             self.git("checkout", "--quiet", "--detach", "main")
             self.git("merge", "--quiet", "--no-ff", "-m", f"Merge {branch} into main", branch)
             self.git("update-ref", f"refs/pull/{number}/merge", "HEAD")
@@ -89,7 +92,7 @@ class Hosted:
 
     def event(self, branch: str, base: str = "", repository: str | None = "owner/project") -> dict[str, Any]:
         head = {"sha": self.commit(branch), "ref": branch, "repo": repository and {"full_name": repository}}
-        number = {"good": 1, "bad": 2}[branch]
+        number = PULLED.index(branch) + 1
         pulled = {"number": number, "head": head, "base": {"sha": base or self.began, "ref": "main"}}
         return {"pull_request": pulled, "repository": {"default_branch": "main"}}
 
@@ -123,6 +126,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Hosted:
     host = Hosted(tmp_path_factory.mktemp("host") / "project")
     host.pull("good", lambda study: study.take_in())
     host.pull("bad", remove_claim)
+    host.pull("other", lambda study: study.go_on())
     host.go_on()
     return host
 
@@ -160,6 +164,18 @@ def test_a_pull_request_gets_a_summary_and_a_comment_which_the_next_run_updates(
     assert one.run().status == 0
     assert api.asked[-1] == ("PATCH", f"/repos/owner/project/issues/comments/{comment['id']}")
     assert len(api.comments) == 1
+
+
+def test_what_touches_no_prediction_gets_no_comment_and_has_the_one_that_it_had_brought_up_to_date(
+    job: Callable[..., Job], api: Api
+):
+    one = job("other")
+    ran = one.run()
+    assert (ran.status, ran.log.count("no comment: it touches no prediction")) == (0, 1)
+    assert [method for method, _ in api.asked] == ["GET"]
+    api.add(f"{MARK}\nbefore", BOT)
+    one.run()
+    assert [method for method, _ in api.asked[1:]] == ["GET", "PATCH"]
 
 
 def test_a_gate_that_fails_fails_the_job_once_everything_is_told(job: Callable[..., Job], api: Api):

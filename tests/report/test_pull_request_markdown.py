@@ -263,8 +263,8 @@ def test_all_is_shown_where_all_is_asked_for():
     reviews = [finding("PR205", one.id, Level.REVIEW) for one in several]
     rows = rows_of(github(text_of(*reviews, predictions=several, every=True)))
     assert len(rows) == 900
-    assert "All 900 predictions" in text_of(*reviews, predictions=several, every=True)
-    assert "All 900 predictions" not in text_of(*reviews, predictions=several)
+    assert "900 predictions in all" in text_of(*reviews, predictions=several, every=True)
+    assert "900 predictions in all" not in text_of(*reviews, predictions=several)
 
 
 def hostile_prediction(name=CHANGED.id, **keys):

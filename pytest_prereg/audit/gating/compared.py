@@ -10,21 +10,26 @@ from msgspec.structs import replace
 from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.auditing import recorded
 from pytest_prereg.audit.gating.places import measured_in, registered_in
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.recordable import is_recordable, recorded_entry
 from pytest_prereg.errors import PreregError
 from pytest_prereg.registry.regions import describe
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.gating.ends import Ends
     from pytest_prereg.audit.gating.sides import Base, Side
     from pytest_prereg.registry.lock import LockEntry
 
 
-def compared(head: Side, base: Base) -> tuple[Audited, ...]:
+def compared(head: Side, base: Base, ends: Ends) -> tuple[Audited, ...]:
     """Return where each prediction stands at head, beside what the lock at the base had of it.
 
     One that only the base has is among them, as removed.
     """
-    here = [_compared(head.state, base, one) for one in head.audit.predictions]
+    past = head.state.past
+    before = past.graph.of([ends.base]) if isinstance(past, Past) else frozenset[str]()
+    here = [_given(head.state, _compared(head.state, base, one), before) for one in head.audit.predictions]
     known = {one.id for one in here}
     entries = base.lock.predictions if base.lock else {}
     gone = [_removed(name, entry) for name, entry in entries.items() if name not in known]
@@ -57,6 +62,17 @@ def _compared(state: StudyState, base: Base, one: Audited) -> Audited:
         wants=_wants(state, one.id) if is_there else "",
         flags=_flags(state, one.id) if is_there else (),
     )
+
+
+def _given(state: StudyState, one: Audited, before: frozenset[str]) -> Audited:
+    """Return a prediction with what its evidence gives, if that is new and no lock records it."""
+    if one.base or one.head or one.status != "registered" or one.measured is None or one.measured in before:
+        return one
+    with suppress(PreregError):
+        assessment = state.assess(state.study.predictions[one.id])
+        if assessment.entry is not None and is_recordable(assessment):
+            return replace(one, given=recorded(recorded_entry(assessment, assessment.entry)))
+    return one
 
 
 def _wants(state: StudyState, name: str) -> str:

@@ -80,7 +80,7 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
     return Gate(
         study=head.audit.study,
         ends=approval.ends,
-        predictions=compared(head, base),
+        predictions=compared(head, base, approval.ends),
         findings=tuple(sorted([*findings, *base.unread], key=by_weight)),
         standing=tuple(one for one in standing if one.fails),
         covered=approval.path,

@@ -37,6 +37,7 @@ class Change(StrEnum):
     WITHDRAWN = "withdrawn"
     AMENDED = "registration changed"
     BOTH = "registered and judged"
+    MEASURED = "measured, and not recorded"
     JUDGED = "judged"
     AGAIN = "judged anew"
     """The same verdict, with other numbers."""
@@ -148,6 +149,8 @@ def _change(one: Audited, codes: Collection[str]) -> Change:
         return Change.WITHDRAWN
     if one.status == "unregistered" and is_new and one.base is None:
         return Change.UNREGISTERED
+    if one.given is not None and "PR204" not in codes:
+        return Change.MEASURED
     is_amended = bool(_AMENDED & set(codes))
     if is_new and one.base is None and not is_amended:
         return Change.BOTH if one.head else Change.REGISTERED

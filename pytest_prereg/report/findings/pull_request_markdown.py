@@ -223,9 +223,9 @@ def _what(finding: Finding, most: int) -> str:
 def _details(reported: Reported, room: int, *, every: bool) -> Iterator[str]:
     """Yield, folded, all predictions where they are not too many, and all findings in full."""
     for title, lines in (
-        (f"All {len(reported.predictions)} predictions", _all(reported, room // 2, every=every)),
+        (f"{plural(len(reported.predictions), 'prediction')} in all", _all(reported, room // 2, every=every)),
         (
-            f"All {len(reported.findings)} findings in full",
+            f"{plural(len(reported.findings), 'finding')} in full",
             findings_table(reported, every=every, room=room // 2 - _LEAST // 2),
         ),
     ):

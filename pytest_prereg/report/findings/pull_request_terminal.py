@@ -85,6 +85,8 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     yield "base", _verdict(words.base_verdict(row))
     yield "here", _verdict(words.here_verdict(row)) + (f", moved {by}" if by else "")
     yield from ((label, told) for label, told in (("wants", one.wants), ("when", when)) if told)
+    if one.given is not None:
+        yield "note", words.UNRECORDED
     if one.status == "withdrawn" and one.withdrawal:
         yield "reason", one.withdrawal
     if one.flags:

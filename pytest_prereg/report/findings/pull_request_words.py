@@ -45,6 +45,9 @@ _ORDERS = {
     "unregistered": "not registered",
 }
 """Grades in words that need no more than that."""
+UNRECORDED = (
+    "the evidence gives that, and the lock does not record it: pytest --prereg-verify --prereg-record"
+)
 _BRIEF = {
     ("PR203", Level.NOTICE): "withdrawn or put back",
     ("PR202", Level.ERROR): "changed without an amendment",
@@ -85,7 +88,7 @@ def here_verdict(row: Row) -> Recorded | str:
     if row.change is Change.WITHDRAWN or row.one.status == "withdrawn":
         return f"withdrawn{', counted as refuted' if row.one.is_counted else ''}"
     if row.one.head is None:
-        return "verdict taken out" if row.one.base else "no verdict"
+        return row.one.given or ("verdict taken out" if row.one.base else "no verdict")
     return "the same" if row.one.head == row.one.base else row.one.head
 
 
@@ -140,7 +143,8 @@ def _percent(before: float, after: float) -> str:
 
 def count(one: Audited) -> str:
     """Return n: ``15``; ``10 → 15`` where it changed."""
-    counts = [str(each.n) for each in (one.base, one.head) if each is not None and each.n is not None]
+    known = (one.base, one.head or one.given)
+    counts = [str(each.n) for each in known if each is not None and each.n is not None]
     return clipped(" → ".join(dict.fromkeys(counts)), _WORD)
 
 
@@ -185,6 +189,8 @@ def remarks(row: Row) -> Iterator[str]:
         yield f"{code} {brief}{f' ({times} times)' * (times > 1)}{', acknowledged' * is_seen}"
     if len(told) > _MOST:
         yield f"and {len(told) - _MOST} more"
+    if row.one is not None and row.one.given is not None:
+        yield UNRECORDED
     if row.one is not None and row.one.status == "withdrawn" and row.one.withdrawal:
         yield f"reason: {clipped(row.one.withdrawal, _REASON)}"
     if row.one is not None and row.one.flags:
