@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from audited_study import CLAIM, STUDY, new_study
 
-
 REFUTED = STUDY.replace('"<= 2 s"', '"<= 0.1 s"').replace('">= 3 s"', '"> 0.5 s"')
 
 
