@@ -29,13 +29,8 @@ class StandIn:
     def __init__(self, port: int, dead_client_after: float, most_containers: int) -> None:
         self.listener = Listener(port)
         self.http = ""
+        self.cloud: Cloud
         self._limits = (dead_client_after, most_containers)
-        self.cloud = self._empty()
-
-    def _empty(self) -> Cloud:
-        cloud = Cloud(*self._limits)
-        cloud.url, cloud.http = f"http://127.0.0.1:{self.listener.port}", self.http
-        return cloud
 
     async def start(self) -> web.AppRunner:
         runner = web.AppRunner(http_app(self))
@@ -46,7 +41,8 @@ class StandIn:
         return runner
 
     async def _begin(self) -> None:
-        self.cloud = self._empty()
+        self.cloud = Cloud(*self._limits)
+        self.cloud.url, self.cloud.http = f"http://127.0.0.1:{self.listener.port}", self.http
         self.cloud.later(stop_what_nobody_listens_to(self.cloud))
         await self.listener.open(self.cloud)
 

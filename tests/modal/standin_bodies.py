@@ -49,6 +49,12 @@ def fail(text: str) -> None:
     raise KeyError(text)
 
 
+def fail_at(value: int) -> int:
+    if not value:
+        raise KeyError("nothing")
+    return value
+
+
 def leave(code: int) -> None:
     sys.exit(code)
 

@@ -89,6 +89,7 @@ def _prepare(cloud: Cloud, container: Container, sock: str) -> tuple[list[str], 
     function, home, faults = container.function, container.home, cloud.faults
     root = home / "root"
     root.mkdir(parents=True)
+    (home / "tmp").mkdir()
     for mount in function.definition.mount_ids:
         _unpack(cloud, root, cloud.mounts[mount])
     (home / "arguments").write_bytes(_arguments(cloud, container).SerializeToString())
@@ -141,6 +142,7 @@ def _environment(cloud: Cloud, container: Container, sock: str) -> dict[str, str
         "MODAL_CLOUD_PROVIDER": cloud.provider,
         "PYTHONPATH": os.pathsep.join([str(home / "pretence"), str(home / "root")]),
         "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
     }
 
 

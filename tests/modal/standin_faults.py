@@ -16,7 +16,7 @@ end as the service tells it; the loss of what it answers."""
 
 @dataclass
 class RequestFault:
-    """A request is answered with an error, the next ``times`` times."""
+    """A request is answered late and with an error, the next ``times`` times; with status ``OK`` only late."""
 
     rpc: str
     status: str = "UNAVAILABLE"
@@ -81,6 +81,8 @@ class Faults:
             if fault.rpc == rpc and fault.times > 0:
                 fault.times -= 1
                 await asyncio.sleep(fault.delay)
+                if fault.status == "OK":
+                    break
                 raise GRPCError(Status[fault.status], fault.message)
         rate = self.rates.get(rpc)
         if rate and not rate.take():

@@ -112,7 +112,7 @@ class Service:
         self._do("plan", how=how, after=after, times=times, grace=grace)
 
     def fail(self, rpc: str, status: str = "UNAVAILABLE", times: int = 1, **more: Any) -> None:
-        """A request is answered with an error; ``message``, ``delay``."""
+        """A request is answered with an error, and its ``message``, after ``delay``; with ``OK`` only late."""
         self._do("fail", rpc=rpc, status=status, times=times, **more)
 
     def limit(self, rpc: str, per_second: float, burst: float = 1.0) -> None:
@@ -159,3 +159,11 @@ class Service:
                 return json.load(answer)
         except urllib.error.HTTPError as problem:
             raise ValueError(problem.read().decode()) from None
+
+
+def lives(pid: int) -> bool:
+    """Whether that process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -141,7 +141,8 @@ class Cloud:
     """The service's whole memory; a new one is an account without anything in it."""
 
     def __init__(self, dead_client_after: float, most_containers: int) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="standin-"))
+        # not in TMPDIR: the path of a socket has to be short
+        self.folder = Path(tempfile.mkdtemp(prefix="standin-", dir="/tmp"))
         self.dead_client_after, self.most_containers = dead_client_after, most_containers
         self.faults = Faults()
         self.url = self.http = ""
