@@ -44,6 +44,7 @@ HEAVY = frozenset(
         "cryptography",
         "huggingface_hub",
         "markdown_it",
+        "modal",
         "numpy",
         "pint",
         "pynvml",
@@ -64,6 +65,7 @@ WITH_TORCH = ("measure/workloads/language/", "measure/workloads/learning/")
 HOME = {
     "cryptography": "audit/stamping/time_stamps.py",
     "markdown_it": "audit/citing/markdown.py",
+    "modal": "measure/executors/modal/",
     "numpy": ("judge/", "measure/instruments/occupancy.py"),
     "scipy": "judge/",
     "pint": "registry/dimensions.py",

@@ -58,7 +58,7 @@ class LocalExecutor(OneAtATime):
         self.study = study
         self.experiment = experiment
         self.folder = study.folder.resolve()
-        self.setup = _setup(experiment, self.folder)
+        self.setup = setup_for(experiment, self.folder)
         self.environ, scrubbed = scrub(os.environ if environ is None else environ)
         self.scrubbed: Sequence[str] = scrubbed
         self.outputs: list[Path] = []
@@ -202,7 +202,8 @@ def _placed(job: Job, folder: str, variables: Mapping[str, str], traces: Path) -
     return msgspec.structs.replace(job, **here)
 
 
-def _setup(experiment: Experiment, folder: Path) -> Setup:
+def setup_for(experiment: Experiment, folder: Path) -> Setup:
+    """Return what a fork server imports for an experiment whose study lies in ``folder``."""
     source = experiment.source
     if source is None:
         return _setup_for_command(experiment)

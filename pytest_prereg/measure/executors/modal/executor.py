@@ -1,0 +1,352 @@
+"""Runs repeats on Modal, side by side, each in a container of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+import pytest_prereg
+from pytest_prereg.errors import MeasureError, Problem
+from pytest_prereg.evidence.model import Outcome
+from pytest_prereg.measure.executors import wire
+from pytest_prereg.measure.executors.base import Result
+from pytest_prereg.measure.executors.local import arm_environment
+from pytest_prereg.measure.executors.modal import calls, faults, marks, preflight, rates
+from pytest_prereg.measure.executors.modal.app import App, longest, longest_body, refusal
+from pytest_prereg.measure.executors.modal.bucket import Bucket
+from pytest_prereg.measure.executors.modal.calls import Call, Gone, Lost
+from pytest_prereg.measure.executors.modal.image import files_for
+from pytest_prereg.measure.executors.modal.messages import Errand, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from pytest_prereg.measure.executors.base import Checkout, Job
+    from pytest_prereg.measure.executors.modal.calls import End
+    from pytest_prereg.registry.model import Arm, Experiment, Study
+
+CLOSE_SECONDS = 4.5
+MOST_AT_ONCE = 100
+RATES_SECONDS = 10.0
+
+
+class Flight(NamedTuple):
+    """A repeat that was launched or attached, and whose end nobody has seen."""
+
+    job: Job
+    call: Call
+    launched: float | None
+    """When, by this process; ``None`` of one that an earlier session launched."""
+
+
+class ModalExecutor:
+    """The executor ``modal``, for one experiment."""
+
+    name = "modal"
+    parallel = MOST_AT_ONCE
+
+    def __init__(
+        self,
+        study: Study,
+        experiment: Experiment,
+        *,
+        environ: Mapping[str, str] | None = None,  # noqa: ARG002 - a container has its own
+        checkout: Checkout | None = None,
+    ) -> None:
+        _check(experiment, checkout)
+        self.study = study
+        self.experiment = experiment
+        self.scrubbed: Sequence[str] = ()
+        self.outputs: list[Path] = []
+        self.waiting: Callable[[], None] | None = None
+        self._about: dict[str, Any] = {}
+        self._marks = marks.name_for(study.id)
+        self._bucket = Bucket(per_second=calls.PER_SECOND, burst=calls.BURST)
+        self._app: App | None = None
+        self._flights: dict[str, Flight] = {}
+        self._ended: queue.SimpleQueue[tuple[Job, Result | Gone]] = queue.SimpleQueue()
+        self._is_gone = False
+        """Whether Modal has not answered for long: what runs there is left to a later session."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Build the image, begin the app, and import the experiment in a container of it.
+
+        Raises:
+            MeasureError: PR130, PR131, PR137, PR138 or PR139; then nothing is left running.
+        """
+        version = preflight.check()
+        self._ended, self._is_gone = queue.SimpleQueue(), False
+        try:
+            self._app = App(self.study, self.experiment, files_for(self.study, self.experiment))
+            self._app.start()
+            self._about = self._described(self._app, version)
+        except BaseException:
+            self.close()
+            raise
+
+    def about(self) -> dict[str, Any]:
+        """Return what this session runs on, once it is started: versions, backend, image, and how long it took."""
+        return dict(self._about)
+
+    def prepare(self, job: Job) -> None:
+        """Wait for nothing: every repeat has a container for itself."""
+
+    def launch(self, job: Job) -> str | None:
+        """Begin a repeat; return what finds it again, or ``None`` where it could not be begun."""
+        import modal  # noqa: PLC0415
+
+        app = self._started()
+        try:
+            payload = _encoded(self._errand(app, job))
+            call = Call(calls.begin(app.functions[job.arm], payload, self._bucket), app.id)
+        except modal.exception.Error as error:
+            self._flights[job.repeat] = Flight(job, Call("", app.id), None)
+            never = msgspec.structs.replace(faults.result_of(error, []), seconds={"total": 0.0})
+            self._ended.put((job, never))
+            return None
+        self._watch(Flight(job, call, time.monotonic()))
+        return str(call)
+
+    def attach(self, job: Job, call: str) -> bool:
+        """Take up what an earlier session launched, unless it came to no end of its own.
+
+        Raises:
+            MeasureError: PR137: Modal can't be asked, so the call is left to a later session.
+        """
+        flight = Flight(job, Call.parsed(call), None)
+        end = calls.find(flight.call)
+        if isinstance(end, BaseException):
+            if faults.is_silence(end):
+                raise MeasureError(self._out_of_reach(faults.told(end)))
+            return False
+        if end is None:
+            self._watch(flight)
+        else:
+            self._flights[job.repeat] = flight
+            self._end(flight, end)
+        return True
+
+    def collect(self) -> tuple[Job, Result]:
+        """Wait until one of those that were launched has ended.
+
+        Raises:
+            LookupError: None was launched.
+            MeasureError: PR137: Modal has not answered for too long; what runs there goes on.
+        """
+        if not self._flights:
+            raise LookupError
+        job, result = self._ended.get()
+        if isinstance(result, Gone):
+            self._is_gone = True
+            raise MeasureError(self._out_of_reach(result.why))
+        self._flights.pop(job.repeat, None)
+        return job, result
+
+    def close(self) -> None:
+        """End all that runs on Modal, this session's app included; return within five seconds."""
+        flights, app = list(self._flights.values()), self._app
+        self._flights.clear()
+        self._app = None
+        if app is None:
+            return
+        if self._is_gone:
+            app.leave()
+            return
+        deadline = time.monotonic() + CLOSE_SECONDS
+        calls.cancel([flight.call for flight in flights if flight.call.id], deadline - 1)
+        _within(max(0.5, deadline - time.monotonic()), app.stop)
+
+    def rates(self) -> dict[str, float] | None:
+        """Return USD an hour by arm, as the workspace pays now; ``None`` where that can't be had."""
+        live = _within(RATES_SECONDS, rates.live_rates)
+        arms = self.experiment.arms.values()
+        found = {arm.name: rates.usd_per_hour(arm.resources, live) for arm in arms} if live else {}
+        known = {name: rate for name, rate in found.items() if rate is not None}
+        return known if known and len(known) == len(found) else None
+
+    def _started(self) -> App:
+        if self._app is None:
+            raise RuntimeError("the executor is not started")
+        return self._app
+
+    def _described(self, app: App, version: str) -> dict[str, Any]:
+        """Look whether the experiment can run in a container; return what the session runs on."""
+        found = self._probe(app)
+        told = ("backend", "image_id", "kernel")
+        return {
+            **{name: found.environment[name] for name in told if name in found.environment},
+            "app_id": app.id,
+            "image_seconds": round(app.seconds, 3),
+            "versions": {**found.versions, "modal": version},
+        }
+
+    def _probe(self, app: App) -> Look:
+        """Return what a container says of itself that has imported the experiment.
+
+        Raises:
+            MeasureError: PR130, PR131 or PR138.
+        """
+        import modal  # noqa: PLC0415
+
+        try:
+            answer = app.probe.remote(_encoded(self._errand(app, None)))
+        except modal.exception.Error as error:
+            raise MeasureError(_unfit(error, self.experiment)) from None
+        found = wire.decode(answer, Look)
+        if problem := _mismatch(found, self.experiment):
+            raise MeasureError(problem)
+        if found.problem is not None:
+            raise MeasureError(_at_home(found.problem))
+        return found
+
+    def _errand(self, app: App, job: Job | None) -> Errand:
+        arm = self.experiment.arms[job.arm] if job else next(iter(self.experiment.arms.values()))
+        return Errand(
+            experiment=self.experiment.id,
+            setup=app.files.setup,
+            folder=str(app.files.folder),
+            env=arm_environment(self.experiment, arm) if job is None else job.env,
+            fresh=self.experiment.table.cache == "fresh",
+            marks=self._marks,
+            job=None if job is None else self._job(job),
+        )
+
+    def _job(self, job: Job) -> Job:
+        """Return a repeat as its container gets it: with a deadline, and no folder of this machine."""
+        timeout = longest_body(self.experiment) if job.timeout is None else job.timeout
+        return msgspec.structs.replace(job, timeout=timeout, checkpoint=None)
+
+    def _watch(self, flight: Flight) -> None:
+        self._flights[flight.job.repeat] = flight
+        arm, ended = self.experiment.arms[flight.job.arm], self._ended
+        limit = longest(self.experiment, arm)
+        calls.watch(flight.call, limit, self._marks, lambda end: self._end(flight, end, ended))
+
+    def _end(
+        self, flight: Flight, end: End, ended: queue.SimpleQueue[tuple[Job, Result | Gone]] | None = None
+    ) -> None:
+        (ended or self._ended).put((flight.job, end if isinstance(end, Gone) else self._result(flight, end)))
+
+    def _result(self, flight: Flight, end: bytes | BaseException | Lost) -> Result:
+        if isinstance(end, Lost):
+            what = f"no answer {end.seconds:.0f} s after its container had begun"
+            return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=what)
+        if isinstance(end, BaseException):
+            return faults.result_of(end, calls.starts_of(flight.call, self._marks))
+        try:
+            result = wire.decode(end, Result)
+        except wire.GarbledError as error:
+            return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=str(error))
+        return _with_queue(result, flight)
+
+    def _out_of_reach(self, why: str) -> Problem:
+        running = f"{len(self._flights)} repeats may run there still"
+        advice = f"What runs there goes on, and is paid for: {running}. The same command takes them up again."
+        return Problem(code=preflight.CODE, message=f"Modal does not answer any more: {why}", advice=advice)
+
+
+def _check(experiment: Experiment, checkout: Checkout | None) -> None:
+    """Refuse what no container of Modal's can run."""
+    if checkout is not None:
+        message = f'arms of experiment "{experiment.id}" are versions of the code, which are built here alone'
+        raise MeasureError(Problem(code="PR139", message=message, advice='executor = "local"'))
+    if experiment.source is None and experiment.kind != "command":
+        raise MeasureError(Problem(code="PR008", message=f'experiment "{experiment.id}" has nothing to run'))
+    most = longest_body(experiment)
+    for arm in experiment.arms.values():
+        if arm.timeout is not None and arm.timeout > most:
+            raise MeasureError(_too_long(experiment, arm, most))
+
+
+def _too_long(experiment: Experiment, arm: Arm, most: float) -> Problem:
+    hours = f"{most / 3600:.1f} h"
+    message = f'arm "{arm.name}" of experiment "{experiment.id}" may take {arm.timeout:g} s'
+    return Problem(code="PR139", message=f"{message}, and Modal has room for {hours}")
+
+
+def _encoded(errand: Errand) -> bytes:
+    return wire.encode(errand)[wire.LENGTH :]
+
+
+def _with_queue(result: Result, flight: Flight) -> Result:
+    """Return a result with the time in which no container had begun, which nobody's clock but ours knows."""
+    total = result.seconds.get("total")
+    if flight.launched is None or total is None or result.restarts:
+        return result
+    queued = max(0.0, time.monotonic() - flight.launched - total)
+    return msgspec.structs.replace(result, seconds={**result.seconds, "queue": queued})
+
+
+def _unfit(error: BaseException, experiment: Experiment) -> Problem:
+    """Return why a container came to no answer about itself."""
+    if faults.is_silence(error):
+        return refusal(error, experiment)
+    message = (
+        f'no container of experiment "{experiment.id}" comes so far as to import it: {faults.told(error)}'
+    )
+    advice = "Does its image have what pytest-prereg needs (msgspec, numpy, …)? See docs/modal.md."
+    return Problem(code="PR138", message=message, advice=advice)
+
+
+def _mismatch(found: Look, experiment: Experiment) -> Problem | None:
+    """Return how what is installed there is none that may stand for what is installed here."""
+    here, there = platform.python_version(), found.versions["python"]
+    if _minor(there) != _minor(here):
+        message = f'the image of experiment "{experiment.id}" has Python {there}, and here is {here}'
+        return Problem(code="PR138", message=message, advice="Build it with this one, or run this one here.")
+    ours, theirs = pytest_prereg.__version__, found.versions["pytest-prereg"]
+    if ours != theirs:
+        message = (
+            f'the image of experiment "{experiment.id}" brings pytest-prereg {theirs}, and here is {ours}'
+        )
+        return Problem(code="PR138", message=message, advice="Leave it out of the image: it is sent along.")
+    return None
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _at_home(problem: Problem) -> Problem:
+    """Return what could not be imported there, and what to do about that here."""
+    where = "That was in a container on Modal. What is missing there belongs into its image."
+    advice = f"{problem.advice or ''}\n{where}".strip()
+    return Problem(
+        code=problem.code,
+        message=problem.message,
+        path=problem.path,
+        line=problem.line,
+        advice=advice,
+    )
+
+
+def _within(seconds: float, do: Callable[[], Any]) -> Any:
+    """Return what ``do`` returns, ``None`` where it takes longer, as Modal's client may, or fails."""
+    found: list[Any] = []
+
+    def run() -> None:
+        with contextlib.suppress(Exception):
+            found.append(do())
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found[0] if found else None
