@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-import pytest_prereg
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.executors import wire
@@ -102,9 +101,10 @@ class ModalExecutor:
             self.close()
             raise
 
-    def about(self) -> dict[str, Any]:
-        """Return what this session runs on, once it is started: versions, backend, image, and how long it took."""
-        return dict(self._about)
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What the session runs on, once it is started: backend, image, versions, and how long that took."""
+        return self._about
 
     def prepare(self, job: Job) -> None:
         """Wait for nothing: every repeat has a container for itself."""
@@ -190,12 +190,13 @@ class ModalExecutor:
     def _described(self, app: App, version: str) -> dict[str, Any]:
         """Look whether the experiment can run in a container; return what the session runs on."""
         found = self._probe(app)
-        told = ("backend", "image_id", "kernel")
+        told = ("backend", "image_id", "kernel", "torch", "cuda")
         return {
             **{name: found.environment[name] for name in told if name in found.environment},
+            **found.versions,
+            "modal": version,
             "app_id": app.id,
             "image_seconds": round(app.seconds, 3),
-            "versions": {**found.versions, "modal": version},
         }
 
     def _probe(self, app: App) -> Look:
@@ -208,9 +209,9 @@ class ModalExecutor:
 
         try:
             answer = app.probe.remote(_encoded(self._errand(app, None)))
+            found: Look = wire.decode(answer, Look)
         except modal.exception.Error as error:
             raise MeasureError(_unfit(error, self.experiment)) from None
-        found = wire.decode(answer, Look)
         if problem := _mismatch(found, self.experiment):
             raise MeasureError(problem)
         if found.problem is not None:
@@ -312,12 +313,6 @@ def _mismatch(found: Look, experiment: Experiment) -> Problem | None:
     if _minor(there) != _minor(here):
         message = f'the image of experiment "{experiment.id}" has Python {there}, and here is {here}'
         return Problem(code="PR138", message=message, advice="Build it with this one, or run this one here.")
-    ours, theirs = pytest_prereg.__version__, found.versions["pytest-prereg"]
-    if ours != theirs:
-        message = (
-            f'the image of experiment "{experiment.id}" brings pytest-prereg {theirs}, and here is {ours}'
-        )
-        return Problem(code="PR138", message=message, advice="Leave it out of the image: it is sent along.")
     return None
 
 

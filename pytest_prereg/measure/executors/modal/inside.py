@@ -75,7 +75,7 @@ def look(errand: bytes) -> bytes:
     except MeasureError as error:
         problem = _told(error.problems[0])
     found = Look(
-        versions={**describe_versions(), "pytest-prereg": pytest_prereg.__version__},
+        versions=describe_versions(),
         environment=place(),
         problem=problem,
     )

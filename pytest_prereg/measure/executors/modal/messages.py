@@ -34,7 +34,7 @@ class Look(msgspec.Struct, kw_only=True, frozen=True):
     """Container to executor: what it is, and why the experiment can't be imported there, if it can't."""
 
     versions: dict[str, str]
-    """Of Python, of this package, and of what measurements commonly run through."""
+    """Of Python, and of what is installed there that measurements commonly run through."""
     environment: dict[str, Any]
     problem: Problem | None = None
 
