@@ -61,13 +61,18 @@ def rows() -> list[Row]:
 
 
 def row_of(folder: Path, number: int, pull_request: PullRequest) -> Row:
-    """One pull request, on a branch of its own, which is checked out."""
-    git(folder, "switch", "--quiet", "--create", branch(number), BASE)
-    pull_request.made(folder)
-    check(folder, pull_request.codes)
+    """One pull request, whose branch is checked out."""
+    prepare(folder, number, pull_request)
     turns = [(gate(folder, BASE), by_hand(folder)) for _ in range(ROUNDS)]
     ours, other = (min(column) for column in zip(*turns, strict=True))
     return Row(what=pull_request.what, ours=ours, other=other, against=OTHERWISE, limit=LIMIT)
+
+
+def prepare(folder: Path, number: int, pull_request: PullRequest) -> None:
+    """Make it on a branch of its own, and see that it is what it is to be."""
+    git(folder, "switch", "--quiet", "--create", branch(number), BASE)
+    pull_request.made(folder)
+    check(folder, pull_request.codes)
 
 
 def shallow(folder: Path, clone: Path) -> Row:

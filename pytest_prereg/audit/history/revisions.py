@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Study
 
 _TOML, _LOCK, _MODULE = ".toml", ".lock", ".py"
+_SUBMODULE = 0o160000
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _EVIDENCE: str = StudyTable(id="x").evidence
 
@@ -56,7 +57,7 @@ def study_at(repository: Repository, commit: str, study: str, hint: str | None) 
         study: The study's id.
         hint: Where its prediction file may be, from the root of the repository; else it is looked for.
     """
-    files = _files(repository, commit, study, hint)
+    files = _files(repository, commit, study, hint, {})
     return files if isinstance(files, NoRevision) else _loaded(files, repository.root)
 
 
@@ -84,14 +85,21 @@ class _Files(msgspec.Struct, kw_only=True, frozen=True):
     modules: dict[str, bytes]
 
 
-def _files(repository: Repository, commit: str, study: str, hint: str | None) -> _Files | NoRevision:
+_Texts = dict[str, bytes]
+"""What is known of modules, by the name that git has for their content."""
+
+
+def _files(
+    repository: Repository, commit: str, study: str, hint: str | None, known: _Texts
+) -> _Files | NoRevision:
     found = _prediction_file(repository, commit, study, hint)
     if found is None:
         return NoRevision(why=f"no prediction file of study {quoted(study)} is there")
     place, text, table = found
     if any(root.startswith("../") for root in _roots(posixpath.dirname(place), _entries(table))):
         return NoRevision(why="its experiments lie outside of the repository")
-    return _Files(place=place, text=text, table=table, modules=_modules(repository, commit, place, table))
+    modules = _modules(repository, commit, place, table, known)
+    return _Files(place=place, text=text, table=table, modules=modules)
 
 
 def _loaded(files: _Files, to: Path) -> Study | NoRevision:
@@ -115,6 +123,7 @@ class Revisions:
         self.study = study
         self.hint = hint
         self._files: dict[str, _Files | NoRevision] = {}
+        self._texts: _Texts = {}
         self._loaded: dict[str, Study | NoRevision] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
@@ -176,7 +185,7 @@ class Revisions:
 
     def _files_at(self, commit: str) -> _Files | NoRevision:
         if commit not in self._files:
-            self._files[commit] = _files(self.repository, commit, self.study, self.hint)
+            self._files[commit] = _files(self.repository, commit, self.study, self.hint, self._texts)
         return self._files[commit]
 
     def _digest(self, commit: str, study: Study, prediction: str) -> str | None:
@@ -267,8 +276,10 @@ def _table(text: bytes | None) -> dict[str, Any]:
         return {}
 
 
-def _modules(repository: Repository, commit: str, place: str, table: dict[str, Any]) -> dict[str, bytes]:
-    """Return the modules that a study's experiments may be declared in, by path."""
+def _modules(
+    repository: Repository, commit: str, place: str, table: dict[str, Any], known: _Texts
+) -> dict[str, bytes]:
+    """Return the modules that a study's experiments may be declared in, by path; few commits change any."""
     experiments = table.get("experiments")
     several = experiments.values() if isinstance(experiments, dict) else ()
     if not any(isinstance(one, dict) and "fixture" in one for one in several):
@@ -278,14 +289,19 @@ def _modules(repository: Repository, commit: str, place: str, table: dict[str, A
     roots = set(_roots(folder, _entries(table)))
     folders = tuple(root for root in roots if root.endswith("/") or not root)
     evidence = f"{posixpath.normpath(posixpath.join(folder, str(head.get('evidence', _EVIDENCE))))}/"
-    paths = [
-        path
-        for path in repository.files_at(commit)
-        if path in roots
-        or (path.endswith(_MODULE) and path.startswith(folders) and not path.startswith(evidence))
-    ]
-    texts = repository.contents(f"{commit}:{path}" for path in paths)
-    return {path: text for path, text in zip(paths, texts, strict=True) if text is not None}
+    found = {
+        path: blob
+        for path, mode, blob in repository.tree(commit)
+        if mode != _SUBMODULE
+        and (
+            path in roots
+            or (path.endswith(_MODULE) and path.startswith(folders) and not path.startswith(evidence))
+        )
+    }
+    new = {blob: path for path, blob in found.items() if blob not in known}
+    texts = repository.contents(f"{commit}:{path}" for path in new.values())
+    known.update((blob, text) for blob, text in zip(new, texts, strict=True) if text is not None)
+    return {path: known[blob] for path, blob in found.items() if blob in known}
 
 
 def _entries(table: dict[str, Any]) -> object:
