@@ -606,6 +606,30 @@ def test_216_data_that_came_after_it_need_nobody(against: Against):
     assert project.gate().said == []
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "code"), [(LOCK, "<<<<<<< ours\n", "PR011"), (TOML, "[study\n", "PR001")]
+)
+def test_what_can_not_be_read_at_the_base_is_mended_and_at_head_an_error(
+    against: Against, name: str, text: str, code: str
+):
+    project = against("recorded")
+    good = (project.path / name).read_text(encoding="utf-8")
+    project.write(name, text)
+    project.keep("Break it", name)
+    gated = project.gate()
+    assert (gated.said, gated.exit) == ([(code, "", "error", 1)], 1)
+    project.merged()
+    project.write(name, good)
+    project.keep("Mend it", name)
+    gated = project.gate()
+    assert (gated.grave, gated.exit) == ([], 0)
+    assert gated.only(code)["message"].startswith(
+        "the study at the base can't be looked at, so all that stands"
+    )
+    project.amend(*EASIER)
+    assert ("PR209", CLAIM, "error", LINE) in project.gate().grave
+
+
 def test_a_document_of_the_gate_has_what_an_audit_has(against: Against):
     project = against("recorded")
     project.amend(*STRICTER)

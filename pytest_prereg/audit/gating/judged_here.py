@@ -49,6 +49,9 @@ def is_registered_here(state: StudyState, base: Base, name: str) -> bool:
     """Whether the lock registers a prediction as it is now, and the base's did not."""
     entry, before = state.lock.predictions.get(name) if state.lock else None, base.entry(name)
     is_known = before is not None and entry is not None and before.digest == entry.digest
+    if base.unread and base.lock is None:  # nobody can read it there, and the history tells all the same
+        commit = registered_in(state, name)
+        is_known = commit is not None and state.timeline.leads(commit, base.commit)
     return entry is not None and entry.digest == state.digests[name] and not is_known
 
 

@@ -26,6 +26,7 @@ class Side(msgspec.Struct, kw_only=True, frozen=True):
 class Base(msgspec.Struct, kw_only=True, frozen=True):
     """What there was of a study at the merge base."""
 
+    commit: str = ""
     lock: Lock | None = None
     table: StudyTable | None = None
     findings: tuple[Finding, ...] = ()

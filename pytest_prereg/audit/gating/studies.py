@@ -179,7 +179,7 @@ def _base(place: Place, tree: Tree, file: str, roots: Path | None) -> Base:
             return Base.of(side_of(place, file, roots))
         except PreregError as error:
             lock = _lock(place.repository, place.commit, file)
-            return Base(lock=lock, unread=(_unread(error),))
+            return Base(commit=place.commit, lock=lock, unread=(_unread(error),))
 
 
 def _lock(repository: Repository, commit: str, place: str) -> Lock | None:
