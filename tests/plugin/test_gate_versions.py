@@ -77,7 +77,10 @@ def project(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def measure(project: PullRequest) -> str:
     """Measures, records and commits."""
-    project.process("--prereg", "--prereg-record", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+    done = project.process(
+        "--prereg", "--prereg-record", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"
+    )
+    assert "recorded" in done.stdout, done.stdout + done.stderr
     return project.keep("Measure", ".")
 
 
