@@ -25,7 +25,7 @@ from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number, was_left
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
-from pytest_prereg.measure.executors.choosing import LOCAL, executor_for, place_of
+from pytest_prereg.measure.executors.choosing import executor_for, place_of
 from pytest_prereg.measure.interrupts import sigterm_interrupts
 from pytest_prereg.measure.limits import Forecast, Limits
 from pytest_prereg.measure.loop import measure
@@ -34,6 +34,7 @@ from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.measure.versions.checkout import checkout_of
 from pytest_prereg.permission import is_withdrawn, refusal
 from pytest_prereg.registry.environment_conditions import machine_outside
+from pytest_prereg.registry.executors import LOCAL
 from pytest_prereg.registry.uses import stated_of_instruments
 from pytest_prereg.registry.versions import refs_of
 
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.versions.checkout import Checkout
     from pytest_prereg.progress import Progress
     from pytest_prereg.registry.model import Experiment, Prediction
+
+
+OUR_VERSIONS = ("pytest-prereg", "instruments")
+"""Of what repeats run with elsewhere, too: an executor brings the package along."""
+THEIR_VERSIONS = ("python", "torch", "cuda")
+"""What an executor says of what repeats run with there."""
 
 
 class Due(msgspec.Struct, kw_only=True, frozen=True):
@@ -161,13 +168,17 @@ class Campaign:
 
     def _elsewhere(self, experiment: Experiment) -> str | None:
         """Why the experiment must not be measured here: it names an executor, or its conditions a machine."""
-        name = experiment.table.executor
-        if place_of(experiment, self.executor) is None:
-            return f"needs executor {name} (pytest --prereg --prereg-executor {name})"
-        if self.explore or not experiment.table.conditions:
+        place, own = self.place_of(experiment), experiment.table.executor
+        if place is None:
+            return f"needs executor {own} (pytest --prereg --prereg-executor {own})"
+        if self.explore or place != LOCAL or not experiment.table.conditions:
             return None
         outside = machine_outside(experiment.table.conditions, self._machine)
         return f"this machine is outside its conditions: {outside}" if outside else None
+
+    def place_of(self, experiment: Experiment) -> str | None:
+        """Where an experiment runs in this run, if it may."""
+        return place_of(experiment, self.executor, budgeted=self.limits.budget is not None)
 
     @cached_property
     def _machine(self) -> dict[str, Any]:
@@ -222,7 +233,7 @@ class Campaign:
             if due is None:
                 return
             checkout = self._checkout(experiment, due)
-            place = place_of(experiment, self.executor) or LOCAL
+            place = self.place_of(experiment) or LOCAL
             executor = executor_for(place, state.study, experiment, checkout=checkout)
             header = self._header(experiment, due, executor, checkout.versions if checkout else {})
             if self._is_beyond_limits(experiment, header, due):
@@ -231,8 +242,11 @@ class Campaign:
                 with sigterm_interrupts(), self.limits.measuring():
                     executor.start()
                     built = checkout.seconds if checkout else 0.0
-                    header = msgspec.structs.replace(header, built=built)
-                    self._fill(experiment, due, header, hold, executor)
+                    header = msgspec.structs.replace(with_its_own(header, executor), built=built)
+                    if not self._is_unpriced(prediction, header) and not (
+                        header.elsewhere and self._is_beyond_limits(experiment, header, due)
+                    ):
+                        self._fill(experiment, due, header, hold, executor)
             finally:
                 executor.close()
                 self.outputs.extend(executor.outputs)
@@ -245,8 +259,18 @@ class Campaign:
 
     def _is_beyond_limits(self, experiment: Experiment, header: Header, due: Due) -> bool:
         """Whether not even the first repeat may be bought: then nothing is started, and no file is begun."""
-        forecast = Forecast(experiment, header.rates, self.state.files[experiment.id])
+        files = self.state.files[experiment.id]
+        forecast = Forecast(experiment, header.rates, files, executor=header.executor)
         return self.limits.refuses(forecast.of(first_launches(experiment, header, due.series)))
+
+    def _is_unpriced(self, prediction: Prediction, header: Header) -> bool:
+        """Whether a budget was given, and nobody knows what a service takes: it could not be held to that."""
+        if not header.elsewhere or header.rates or self.limits.budget is None:
+            return False
+        name = header.executor
+        why = f"nobody knows what {name} costs, so --prereg-budget can't be kept: [study.prices] {name}"
+        self._withheld[prediction.id, header.experiment] = why
+        return True
 
     def _fill(
         self, experiment: Experiment, due: Due, header: Header, hold: ExperimentHold, executor: Executor
@@ -305,6 +329,24 @@ class Campaign:
             rates=rates_of(state.study, experiment, executor.name),
             trees=trees,
         )
+
+
+def with_its_own(header: Header, executor: Executor) -> Header:
+    """Return a header with what a started executor says of itself, in place of what is true of this machine.
+
+    Where the repeats ran each of them says. What a study has for a price counts where nobody knows better.
+    """
+    if not header.elsewhere:
+        return header
+    about, live = executor.about, executor.rates()
+    ours = {name: header.versions[name] for name in OUR_VERSIONS if name in header.versions}
+    theirs = {name: str(about[name]) for name in THEIR_VERSIONS if about.get(name)}
+    return msgspec.structs.replace(
+        header,
+        versions={**ours, **theirs},
+        environment={**about, "scrubbed": list(executor.scrubbed)},
+        rates=header.rates if live is None else {arm: rate for arm, rate in live.items() if rate},
+    )
 
 
 def serves(series: Series, bound: Mapping[str, str]) -> bool:

@@ -14,6 +14,8 @@ from pytest_prereg.registry.refusals import RefusedError, quoted
 
 LIMITS = (("--prereg-budget", "prereg_budget"), ("--prereg-max-time", "prereg_max_time"))
 """What stops a run, and what it is parsed into."""
+WHERE = (("--prereg-executor", "prereg_executor"),)
+"""What says where to measure."""
 SELECTING = (("-k", "keyword"), ("-m", "markexpr"))
 """Options of pytest that choose among predictions."""
 
@@ -73,7 +75,7 @@ class Mode(NamedTuple):
             ("--prereg-record", self.record),
         )
         flags = [flag for flag, on in given if on]
-        values = ((flag, getattr(option, name)) for flag, name in (*LIMITS, *SELECTING))
+        values = ((flag, getattr(option, name)) for flag, name in (*WHERE, *LIMITS, *SELECTING))
         limits = [f"{flag} {shlex.quote(value)}" for flag, value in values if value]
         return " ".join(["pytest --prereg", *flags, *limits])
 

@@ -121,7 +121,9 @@ class PreregSession:
 
     def pytest_report_header(self) -> list[str]:
         """Say what this run may do, and what it switched off."""
-        lines = [f"prereg: {self.mode}"]
+        executor = self.config.option.prereg_executor
+        where = f" · {executor}" if executor and self.mode.measure else ""
+        lines = [f"prereg: {self.mode}{where}"]
         neutralised = self.config.stash.get(arguments.NEUTRALISED, None)
         if neutralised:
             names = ", ".join(neutralised)

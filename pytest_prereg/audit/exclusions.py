@@ -67,14 +67,18 @@ def like(series: Series, other: Series) -> Series:
 
 
 def with_conditions(experiment: Experiment, series: Series, files: Iterable[SessionFile]) -> Series:
-    """Return a series with what its sessions say of the conditions that were registered for the machine."""
+    """Return a series with what its sessions say of the conditions that were registered for the machine.
+
+    Of what a service ran each repeat says it for itself.
+    """
     conditions = experiment.table.conditions
     if not conditions:
         return series
     headers = [file.header for file in files if file.header and file.path.name in series.sessions]
     if any(header.origin == "imported" for header in headers):
         return replace(series, outside="it was imported, and nobody can tell whether they held there")
-    told = (machine_outside(conditions, header.environment) for header in headers)
+    here = (header for header in headers if not header.elsewhere)
+    told = (machine_outside(conditions, header.environment) for header in here)
     return replace(series, outside=next(filter(None, told), None))
 
 

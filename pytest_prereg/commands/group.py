@@ -204,11 +204,13 @@ def write_report(path: Path, text: bytes) -> None:
 
 
 def elsewhere(study: Study, experiments: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each experiment whose conditions this machine does not meet."""
+    """Yield a line for each experiment that runs here, and whose conditions this machine does not meet."""
     from pytest_prereg.evidence.environment import describe_machine  # noqa: PLC0415
     from pytest_prereg.registry.environment_conditions import machine_outside  # noqa: PLC0415
+    from pytest_prereg.registry.executors import LOCAL  # noqa: PLC0415
 
     for name in sorted(experiments):
-        conditions = study.experiments[name].table.conditions
+        table = study.experiments[name].table
+        conditions = table.conditions if table.executor == LOCAL else None
         if conditions and (outside := machine_outside(conditions, describe_machine())):
             yield f"this machine is outside the conditions of {name}: {outside}"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_prereg.evidence.series import handed_on
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -24,11 +26,12 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
     busy: float = 0.0
     """Seconds in bodies."""
     charged: float = 0.0
-    """Seconds that sessions lasted, builds included; of one that never ended, what its repeats took."""
+    """Seconds that sessions lasted, builds included; of one that never ended, what its repeats took, and of
+    one whose repeats a service ran these alone: nobody pays for waiting in a queue."""
     usd: float = 0.0
     """Charged time at the rate of its arm."""
     unknown: int = 0
-    """Attempts that nobody knows the time of: their session was killed with them."""
+    """Attempts that nobody knows the time of: their session was killed with them, or they were stopped."""
     open_ended: int = 0
     """Sessions without an end: they lasted longer than what they are charged for."""
 
@@ -66,7 +69,10 @@ class Taken(msgspec.Struct, kw_only=True, frozen=True):
 
 def account(files: Iterable[SessionFile]) -> Account:
     """Return what all sessions in ``files`` took together; what was imported was not bought here."""
-    return sum((_of_session(file.header, file) for file in _bought(files) if file.header), Account())
+    bought = list(_bought(files))
+    known = Counter({name: len(attempts) for name, attempts in handed_on(bought).items()})
+    every = (_of_session(file.header, file, known[file.path.name]) for file in bought if file.header)
+    return sum(every, Account())
 
 
 def series_account(files: Iterable[SessionFile], number: int) -> Account:
@@ -99,16 +105,28 @@ def price(charged: float, totals: Mapping[str, float], rates: Mapping[str, float
     return charged / whole * math.fsum(each) / HOUR
 
 
+def price_of_repeats(totals: Mapping[str, float], rates: Mapping[str, float]) -> float:
+    """Return the USD that repeats cost which a service ran: each its own seconds, at the rate of its arm."""
+    return math.fsum(seconds * rates.get(arm, 0.0) for arm, seconds in totals.items()) / HOUR
+
+
 def rates_of(study: Study, experiment: Experiment, executor: str) -> dict[str, float]:
     """Return USD an hour by arm on an executor, as ``[study.prices]`` has it; free arms are left out."""
     rate = (study.table.prices or {}).get(executor, 0.0)
     return dict.fromkeys(experiment.arms, rate) if rate else {}
 
 
-def taken(files: Iterable[SessionFile]) -> dict[str, Taken]:
-    """Return what the attempts took that have an end, by arm: all that were bought, pilots included."""
+def taken(files: Iterable[SessionFile], executor: str | None = None) -> dict[str, Taken]:
+    """Return what the attempts took that have an end, by arm: all that were bought, pilots included.
+
+    Args:
+        files: The session files of the experiment.
+        executor: Where they are to have run; ``None``: wherever.
+    """
     found: dict[str, Taken] = {}
     for file in _bought(files):
+        if executor is not None and file.header and file.header.executor != executor:
+            continue
         launched = Counter(attempt.arm for attempt in file.attempts)
         for arm, spent in file.spent.items():
             before = found.get(arm, Taken())
@@ -128,7 +146,10 @@ def _bought(files: Iterable[SessionFile]) -> Iterator[SessionFile]:
     return (file for file in files if file.header is not None and file.header.origin != "imported")
 
 
-def _of_session(header: Header, file: SessionFile) -> Account:
+def _of_session(header: Header, file: SessionFile, known: int) -> Account:
+    """Return what a session took; of what it left unfinished, ``known`` attempts ended in later ones."""
+    if header.elsewhere:
+        return _of_service(header, file, known)
     totals = {arm: spent.total for arm, spent in file.spent.items()}
     lasted = file.footer.seconds if file.footer else None
     charged = header.built + max(lasted or 0.0, math.fsum(totals.values()))
@@ -137,6 +158,16 @@ def _of_session(header: Header, file: SessionFile) -> Account:
         busy=math.fsum(spent.busy for spent in file.spent.values()),
         charged=charged,
         usd=price(charged, totals, header.rates),
-        unknown=unfinished if lasted is None else 0,
+        unknown=unfinished - known if lasted is None else 0,
         open_ended=lasted is None,
+    )
+
+
+def _of_service(header: Header, file: SessionFile, known: int) -> Account:
+    totals = {arm: spent.total for arm, spent in file.spent.items()}
+    return Account(
+        busy=math.fsum(spent.busy for spent in file.spent.values()),
+        charged=math.fsum(totals.values()),
+        usd=price_of_repeats(totals, header.rates),
+        unknown=sum(spent.unfinished for spent in file.spent.values()) - known,
     )

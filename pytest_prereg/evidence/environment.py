@@ -9,9 +9,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.registry.instruments import INSTRUMENTS_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NONE = "none"
 _NVIDIA = Path("/proc/driver/nvidia")
@@ -19,6 +22,8 @@ _CPUS = Path("/sys/devices/system/cpu")
 _SMI_SECONDS = 5.0
 _NO_GPU = "No devices were found"
 _HEAD = 4096
+MACHINE_PARTS = " | "
+"""Stands between the parts of a class of machines."""
 _PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "transformers", "triton")
 
 
@@ -71,6 +76,35 @@ def machine_class(environment: dict[str, Any]) -> str:
     gpus = sorted(set(environment.get("gpu") or ()))
     driver = str(environment.get("driver") or NONE).partition(".")[0]
     return f"{environment.get('cpu') or NONE} | {' + '.join(gpus) or NONE} | {driver}"
+
+
+def machine_elsewhere(environment: Mapping[str, Any]) -> str | None:
+    """Return ``GPU name | driver major | region | backend`` of what a service ran; ``None`` if it is unknown.
+
+    Of a machine without a GPU the first is the CPU's model. With one it is left out: a service puts the GPU
+    that was asked for into whatever host has it free, and blocks are drawn at random over these.
+
+    Args:
+        environment: What the repeat said of where it ran, in the words of :func:`describe_machine`.
+    """
+    gpus = sorted({*gpus_in(environment)})
+    driver = str(environment.get("driver") or NONE).partition(".")[0]
+    told = (" + ".join(gpus) or environment.get("cpu"), environment.get("region"), environment.get("backend"))
+    if not any(told):
+        return None
+    hardware, *place = (str(each or NONE) for each in told)
+    return MACHINE_PARTS.join((hardware, driver, *place))
+
+
+def place_in(machine: str) -> list[str]:
+    """Return region and backend of what :func:`machine_elsewhere` returned."""
+    return machine.rsplit(MACHINE_PARTS, 2)[1:]
+
+
+def gpus_in(environment: Mapping[str, Any]) -> list[str]:
+    """Return the names of GPUs, told as a list or as one."""
+    gpus = environment.get("gpu") or ()
+    return [gpus] if isinstance(gpus, str) else [str(name) for name in gpus]
 
 
 def _cpu_model() -> str | None:

@@ -30,6 +30,9 @@ class Outcome(StrEnum):
 RERUN = frozenset({Outcome.INFRASTRUCTURE, Outcome.LOST})
 """Outcomes after which the slot is run again in place."""
 
+HERE = frozenset({"local", "import"})
+"""What a header calls the executor of repeats that ran on the machine that it describes, or of none."""
+
 Value = float | list[float]
 
 
@@ -75,6 +78,7 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """UTC, ISO 8601; for people, never for order."""
     executor: str
     environment: dict[str, Any]
+    """The machine; of a service what its executor says of itself, such as ``backend`` and ``image_id``."""
     versions: dict[str, str]
     known: dict[str, str] = {}
     """Digests of session files of the study that were there, up to their last whole line, by path: of all
@@ -93,6 +97,11 @@ class Header(Line, kw_only=True, frozen=True, tag="header"):
     """The version that each arm was, by its name in the study's file; empty where arms are none."""
     built: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Seconds that it took to have these versions, before the file was begun."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether each repeat says for itself where it ran, and is paid for by itself."""
+        return self.executor not in HERE
 
 
 class Started(Line, kw_only=True, frozen=True, tag="started"):
@@ -143,7 +152,8 @@ class Finished(Line, kw_only=True, frozen=True, tag="finished"):
     environment: dict[str, Any] = {}
     """What differs from repeat to repeat: load average, clocks, pid."""
     seconds: dict[str, float] = {}
-    """``launch`` (until the body starts), ``body``, ``total``."""
+    """``launch`` (until the body starts), ``body``, ``total``; of a service ``queue`` (until its machine
+    began), which no other is part of, and ``total`` from there."""
     at: str | None = None
     samples: dict[str, int] = {}
     """How many samples a value was reduced from, where more than one."""

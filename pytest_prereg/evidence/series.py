@@ -79,7 +79,8 @@ def _measured(header: Header) -> tuple[str | None, str | None, dict[str, str]]:
 
 def _machine(header: Header) -> str | None:
     """Return where the session measured, for attempts that don't say so themselves."""
-    return machine_class(header.environment) if header.origin == "measured" and header.environment else None
+    is_here = header.origin == "measured" and not header.elsewhere
+    return machine_class(header.environment) if is_here and header.environment else None
 
 
 def common_bindings(headers: Sequence[Header]) -> dict[str, str]:
@@ -296,6 +297,24 @@ def running(files: Iterable[SessionFile]) -> list[Attempt]:
     every = [attempt for file in files for attempt in file.attempts if attempt.call is not None]
     ended = {attempt.call for attempt in every if attempt.outcome is not Outcome.LOST}
     return list({attempt.call: attempt for attempt in every if attempt.call not in ended}.values())
+
+
+def handed_on(files: Iterable[SessionFile]) -> dict[str, list[Attempt]]:
+    """Return the attempts without an end that a later session took up, by name of their session's file.
+
+    Nothing of them is lost, and nothing unknown: how they ended is told there.
+    """
+    every = sorted((file for file in files if file.header), key=lambda file: file.path.name)
+    calls = (one.call for file in every for one in file.attempts if one.attached and one.call)
+    left = Counter(calls)
+    found: dict[str, list[Attempt]] = {}
+    for file in every if left else ():
+        for attempt in file.attempts:
+            if attempt.call is not None and attempt.attached:
+                left[attempt.call] -= 1
+            if attempt.outcome is Outcome.LOST and left[attempt.call or ""] > 0:
+                found.setdefault(file.path.name, []).append(attempt)
+    return found
 
 
 def deciding_series(all_series: Iterable[Series]) -> Series | None:

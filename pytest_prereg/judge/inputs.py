@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from pytest_prereg.judge.question import ask
+from pytest_prereg.judge.question import ask, differ_in_hardware
 from pytest_prereg.judge.samples import SET_ASIDE, Sample, in_blocks, read_sample
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Part(NamedTuple):
             questions[0],
             arms=self.arms,
             paired=self.paired,
+            treated=differ_in_hardware(self.experiment, self.arms),
             metrics=[metric for question in questions for metric in question.metrics],
             bounds={name: ends for question in questions for name, ends in question.bounds.items()},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -33,6 +33,8 @@ class Question(msgspec.Struct, kw_only=True, frozen=True):
     paired: bool
     """Whether repeats are read block by block: two arms or more, of blocks."""
     arms: tuple[str, ...]
+    treated: bool
+    """Whether its arms asked for different hardware: that is then what is compared."""
     levels: tuple[float, ...]
     """The parameter's value in each arm, for a slope."""
     points: tuple[tuple[str, ...], ...]
@@ -156,6 +158,7 @@ def ask(
         operator=operator,
         paired=len(prediction.arms) > 1 and experiment.pairing == "block",
         arms=prediction.arms,
+        treated=differ_in_hardware(experiment, prediction.arms),
         levels=prediction.levels,
         points=prediction.points,
         reduction=prediction.reduction,
@@ -185,6 +188,12 @@ def ask(
             and not any(each.exact for each in metrics)
         ),
     )
+
+
+def differ_in_hardware(experiment: Experiment, arms: Iterable[str]) -> bool:
+    """Whether arms of an experiment ask for different ``resources``."""
+    asked = [experiment.arms[arm].resources for arm in arms if arm in experiment.arms]
+    return any(each != asked[0] for each in asked)
 
 
 def may_be_equal(prediction: Prediction, metrics: list[Metric]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_prereg.evidence.cost import HOUR, Taken, dollars, price, taken
+from pytest_prereg.evidence.cost import HOUR, Taken, dollars, price, price_of_repeats, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -32,10 +32,18 @@ class Forecast:
     """How long the repeats of an experiment are likely to take, by what each of its arms has taken so far."""
 
     def __init__(
-        self, experiment: Experiment, rates: Mapping[str, float], files: Iterable[SessionFile] = ()
+        self,
+        experiment: Experiment,
+        rates: Mapping[str, float],
+        files: Iterable[SessionFile] = (),
+        *,
+        executor: str | None = None,
+        parallel: int = 1,
     ) -> None:
         self.rates = rates
-        self._known = taken(files)
+        self._parallel = parallel
+        """How many run side by side."""
+        self._known = taken(files, executor)
         self._timeouts = {name: arm.timeout for name, arm in experiment.arms.items()}
 
     def learn(self, arm: str, seconds: float) -> None:
@@ -57,13 +65,15 @@ class Forecast:
         return self._together(arms, dict.fromkeys(self._timeouts, other))
 
     def _together(self, arms: Iterable[str], otherwise: Mapping[str, float | None]) -> Need:
-        seconds, usd = _Sum(), _Sum()
+        seconds, usd, longest = _Sum(), _Sum(), 0.0
         for arm, count in Counter(arms).items():
             known = self._known.get(arm)
             each = (known.mean if known else None) or otherwise.get(arm)
+            longest = max(longest, each or 0.0)
             seconds.add(count, each)
             usd.add(count, self._usd(arm, each))
-        return Need(seconds.total, usd.total)
+        lasts = None if seconds.total is None else max(longest, seconds.total / self._parallel)
+        return Need(lasts, usd.total)
 
     def _usd(self, arm: str, seconds: float | None) -> float | None:
         rate = self.rates.get(arm, 0.0)
@@ -74,9 +84,16 @@ class Meter:
     """What one session has taken so far."""
 
     def __init__(
-        self, rates: Mapping[str, float], clock: Callable[[], float] = monotonic, *, before: float = 0.0
+        self,
+        rates: Mapping[str, float],
+        clock: Callable[[], float] = monotonic,
+        *,
+        before: float = 0.0,
+        elsewhere: bool = False,
     ) -> None:
         self._rates = rates
+        self._elsewhere = elsewhere
+        """Whether only what repeats take is paid for, and not what lies between them."""
         self._clock = clock
         self._began = clock() - before
         self._lasted: float | None = None
@@ -98,6 +115,8 @@ class Meter:
     @property
     def usd(self) -> float:
         """What that costs."""
+        if self._elsewhere:
+            return price_of_repeats(self._totals, self._rates)
         return price(self.seconds, self._totals, self._rates)
 
 
@@ -131,9 +150,9 @@ class Limits:
         finally:
             self._seconds, self._since = self.seconds, None
 
-    def meter(self, rates: Mapping[str, float], *, before: float = 0.0) -> Meter:
+    def meter(self, rates: Mapping[str, float], *, before: float = 0.0, elsewhere: bool = False) -> Meter:
         """Return a meter for one more session, whose cost counts; ``before`` it began it took seconds."""
-        self._meters.append(Meter(rates, self.clock, before=before))
+        self._meters.append(Meter(rates, self.clock, before=before, elsewhere=elsewhere))
         return self._meters[-1]
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pytest_prereg.errors import MeasureError, Problem
-from pytest_prereg.evidence.environment import machine_class
+from pytest_prereg.evidence.environment import machine_class, machine_elsewhere
 from pytest_prereg.evidence.model import Finished, Launched, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id, utc_now
 from pytest_prereg.evidence.series import attempts_by_repeat, running
@@ -23,7 +23,7 @@ from pytest_prereg.measure.limits import Forecast, Limits, Meter
 from pytest_prereg.measure.planning import is_look, job_for, schedule, settled_slots, warmups
 from pytest_prereg.measure.progress import Progress
 from pytest_prereg.measure.source_watch import SourceWatch
-from pytest_prereg.registry.environment_conditions import repeat_outside
+from pytest_prereg.registry.environment_conditions import machine_outside, repeat_outside
 from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND
 from pytest_prereg.registry.rules import rule_broken
 from pytest_prereg.registry.uses import metrics_of
@@ -94,7 +94,7 @@ def measure(
         session.progress, session.observe = progress, observe
         session.remember(series, files)
         limits = session.limits = limits or Limits()
-        session.meter = limits.meter(header.rates, before=header.built)
+        session.meter = limits.meter(header.rates, before=header.built, elsewhere=header.elsewhere)
         try:
             session.run(enough)
         except _LimitReached:
@@ -147,7 +147,8 @@ class _Session:
         self.restarted = self.parallel > 1
         """What runs beside the one that failed must not be stopped for it."""
         self.is_pilot = header.origin == "pilot"
-        self.machine = machine_class(header.environment)
+        self.machine = None if header.elsewhere else machine_class(header.environment)
+        """Where every repeat runs; ``None`` where each says that for itself."""
         self.used = _used_metrics(study, experiment)
         measured = header.origin == "measured"
         self.watch = SourceWatch(study, experiment, header) if measured else None
@@ -155,7 +156,13 @@ class _Session:
     def remember(self, series: Series | None, files: Iterable[SessionFile]) -> None:
         """Take in what earlier sessions of the series did, and how long any of the experiment took."""
         files = list(files)
-        self.forecast = Forecast(self.experiment, self.header.rates, files)
+        self.forecast = Forecast(
+            self.experiment,
+            self.header.rates,
+            files,
+            executor=self.header.executor,
+            parallel=self.parallel,
+        )
         measured = [file for file in files if file.header and file.header.origin != "pilot"]
         self.settled = settled_slots(series)
         self.left = Counter(self.header.planned or {}) - Counter(arm for arm, _ in self.settled)
@@ -298,7 +305,7 @@ class _Session:
 
     def _end(self, flight: _Flight, result: Result) -> Outcome:
         """Write down how an attempt ended; return that."""
-        arm, took = flight.slot.arm, result.seconds.get("total", time.monotonic() - flight.began)
+        arm, took = flight.slot.arm, self._took(flight, result)
         if self.watch is not None:
             self.watch.check()
         finished = self._finished(flight.started, result, took)
@@ -309,6 +316,11 @@ class _Session:
             self.observe(flight.started, finished)
         self._count_faults(result)
         return result.outcome
+
+    def _took(self, flight: _Flight, result: Result) -> float:
+        """Return what an attempt took; where it doesn't say, all since its launch but for the queue."""
+        since = time.monotonic() - flight.began - result.seconds.get("queue", 0.0)
+        return result.seconds.get("total", max(0.0, since))
 
     def _get_ready(self, slot: Slot, job: Job, block: int) -> None:
         """Wait until the repeat may be launched, unless a limit is reached before."""
@@ -358,15 +370,22 @@ class _Session:
             instruments={**_declared_instruments(self.experiment, result), **result.instruments},
             cause=cause,
             error=result.error,
-            machine=self.machine,
+            machine=self.machine or machine_elsewhere(result.environment),
             environment=result.environment,
             seconds={**result.seconds, "total": took},
             at=utc_now(),
             samples={**result.samples, **reduced},
-            outside=repeat_outside(self.experiment.table.conditions, result.environment),
+            outside=self._outside(result),
             resumed=result.resumed,
             unreadable=result.unreadable,
         )
+
+    def _outside(self, result: Result) -> str | None:
+        """Return which conditions did not hold; of a repeat that a service ran those on its machine, too."""
+        conditions, environment = self.experiment.table.conditions, result.environment
+        has_begun = self.header.elsewhere and result.outcome is not Outcome.INFRASTRUCTURE
+        machine = machine_outside(conditions, environment) if has_begun else None
+        return "; ".join(filter(None, (machine, repeat_outside(conditions, environment)))) or None
 
     def _ended(self, started: Started, result: Result) -> tuple[Outcome, str | None]:
         """Return outcome and cause as they are written: a rule excludes only what would have counted."""

@@ -164,7 +164,7 @@ def _described(key: str, machine: Mapping[str, Any]) -> list[str] | float | None
     if key in MACHINE_NUMBERS:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return value if number else None
-    if key == "gpu" and isinstance(value, list):
+    if key == "gpu" and isinstance(value, list | tuple):
         return [str(name) for name in value] or [NOTHING]
     return [value] if isinstance(value, str) and value else None
 

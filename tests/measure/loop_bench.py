@@ -92,7 +92,7 @@ class Bench:
             dirty=None,
             session="00",
             created="2026-01-01T00:00:00Z",
-            executor="script",
+            executor="local",
             environment={"cpu": "Z80"},
             versions={},
         )

@@ -315,9 +315,10 @@ def test_verifying_and_measuring_contradict_each_other(at_stage, judge, flag):
 
 
 def test_an_executor_that_is_not_there_is_a_usage_error(at_stage, judge):
-    result = judge(at_stage("judged"), "--prereg-executor", "modal")
+    result = judge(at_stage("judged"), "--prereg-executor", "modl")
 
-    (result.stderr if result.ret == 4 else result.stdout).fnmatch_lines(["*PR008*modal*local*"])
+    told = '*PR007: --prereg-executor: no executor is called "modl"; did you mean "modal"?'
+    (result.stderr if result.ret == 4 else result.stdout).fnmatch_lines([told])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
 

@@ -14,6 +14,7 @@ from pytest_prereg.audit.findings.places import place_of
 from pytest_prereg.audit.findings.telling import acknowledging
 from pytest_prereg.audit.series_states import series_states
 from pytest_prereg.evidence.model import RERUN, Outcome
+from pytest_prereg.evidence.series import handed_on
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.registry.refusals import quoted
 
@@ -36,7 +37,7 @@ def unfinished(state: StudyState) -> Iterator[Finding]:
 
 def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterator[Finding]:
     files = _sessions(state, experiment, told.number)
-    again = [one for file in files for one in file.attempts if one.outcome in RERUN]
+    again = _run_again(files)
     killed = sum(file.footer is None for file in files)
     is_cut = killed and any(one.outcome is Outcome.LOST for one in again)
     never = f"; {plural(killed, 'session')} of it never ended" if is_cut else ""
@@ -52,6 +53,17 @@ def _of_series(state: StudyState, experiment: str, told: SeriesState) -> Iterato
     elif told.state == "complete" and again:
         message = f"series {quoted(name)} is complete, with {_lost(again)}{never}"
         yield _finding(state, experiment, name, Level.NOTICE, message)
+
+
+def _run_again(files: list[SessionFile]) -> list[Attempt]:
+    """Attempts that gave no result; one that a later session took up has given its own there."""
+    known = handed_on(files)
+    return [
+        one
+        for file in files
+        for one in file.attempts
+        if one.outcome in RERUN and one not in known.get(file.path.name, ())
+    ]
 
 
 def _lost(attempts: list[Attempt]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -177,11 +178,11 @@ class Executor(Protocol):
         Asked once it is started. What a study's ``[study.prices]`` says counts only where this is ``None``.
         """
 
+    @property
     def about(self) -> Mapping[str, Any]:
-        """Return what it says of itself once it is started, for the header: ``backend``, image, versions.
+        """What it says of itself once it is started, for the header: ``backend``, image, and ``python``.
 
-        ``versions`` are those that repeats run with, by package, with that of Python; all else is kept as it
-        is. It says nothing of machines: each repeat says in its environment where it ran.
+        All of it is kept as it is. On what machine a repeat ran, that repeat says in its environment.
         """
 
 
@@ -211,6 +212,7 @@ class Elsewhere:
         self.checkout = checkout
         self.outputs: list[Path] = []
         self.waiting: Callable[[], None] | None = None
+        self.about: Mapping[str, Any] = {}
 
     def start(self) -> None:
         """Get ready: there is nothing to do."""
@@ -237,15 +239,13 @@ class Elsewhere:
         """Know no prices."""
         return None
 
-    def about(self) -> Mapping[str, Any]:
-        """Say nothing."""
-        return {}
-
 
 class OneAtATime:
     """An executor whose repeats run while they are waited for, one after the other."""
 
     parallel = 1
+    about: Mapping[str, Any] = MappingProxyType({})
+    """Nothing: the header describes this machine."""
 
     def __init__(self) -> None:
         self._launched: list[Job] = []
@@ -253,10 +253,6 @@ class OneAtATime:
     def rates(self) -> Mapping[str, float] | None:
         """Know no prices."""
         return None
-
-    def about(self) -> Mapping[str, Any]:
-        """Say nothing: the header describes this machine."""
-        return {}
 
     def run(self, job: Job) -> Result:
         """Run one repeat to its end and return how it ended; never raise for what the body does."""
