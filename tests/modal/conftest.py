@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from modal_studies import Workshop
     from standin_handle import Service
 
 
@@ -96,3 +97,22 @@ def client(service: Service) -> Callable[[str], str]:
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def workshop(
+    service: Service,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Workshop]:
+    """Studies that run on the stand-in."""
+    import tempfile
+
+    from modal_studies import Workshop
+
+    # What local repeats that failed have printed is kept; pytest removes it in time.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("tmp")))
+    made = Workshop(tmp_path)
+    yield made
+    made.close()

@@ -22,6 +22,7 @@ from pytest_prereg.measure.executors.modal.bucket import Bucket
 from pytest_prereg.measure.executors.modal.calls import Call, Gone, Lost
 from pytest_prereg.measure.executors.modal.image import files_for
 from pytest_prereg.measure.executors.modal.messages import Errand, Look
+from pytest_prereg.registry.toml import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +216,7 @@ class ModalExecutor:
         if problem := _mismatch(found, self.experiment):
             raise MeasureError(problem)
         if found.problem is not None:
-            raise MeasureError(_at_home(found.problem))
+            raise MeasureError(_at_home(found.problem, app.files.ground))
         return found
 
     def _errand(self, app: App, job: Job | None) -> Errand:
@@ -320,16 +321,16 @@ def _minor(version: str) -> list[str]:
     return version.split(".")[:2]
 
 
-def _at_home(problem: Problem) -> Problem:
-    """Return what could not be imported there, and what to do about that here."""
+def _at_home(problem: Problem, ground: Path) -> Problem:
+    """Return what could not be imported there, with its file here, and what to do about that."""
+    file = ground / problem.path if problem.path is not None else None
     where = "That was in a container on Modal. What is missing there belongs into its image."
-    advice = f"{problem.advice or ''}\n{where}".strip()
     return Problem(
         code=problem.code,
         message=problem.message,
-        path=problem.path,
+        path=shown(file) if file is not None and file.is_file() else problem.path,
         line=problem.line,
-        advice=advice,
+        advice=f"{problem.advice or ''}\n{where}".strip(),
     )
 
 
