@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_prereg.measure.checkpoints import make_private
 from pytest_prereg.measure.experiment import unit_of
 from pytest_prereg.measure.instruments.bench import bench
-from pytest_prereg.measure.instruments.readers import READERS, reader_of
+from pytest_prereg.measure.instruments.readers import kind_of, reader_of, unknown
 from pytest_prereg.measure.instruments.reading import NOWHERE
 from pytest_prereg.measure.instruments.wall_clock import NAME as WALL_CLOCK
 from pytest_prereg.measure.instruments.wall_clock import WallClock
 from pytest_prereg.measure.instruments.window import Window
 from pytest_prereg.measure.readings import ReadingError, instrument_name, metric_name, reading
 from pytest_prereg.registry.durations import seconds_in
-from pytest_prereg.registry.instruments import INSTRUMENTS, SELF_BOUND, in_unit, needs_calibration
+from pytest_prereg.registry.instruments import SELF_BOUND, in_unit, needs_calibration
 from pytest_prereg.registry.refusals import listed, nearest
 
 if TYPE_CHECKING:
@@ -284,7 +284,9 @@ class Repeat:
 
     def _window(self, name: str, instrument: str, *, reached: Reached = NOWHERE) -> Window:
         """Return a window; ``reached`` is for the built-in experiments alone, as in :meth:`_taken_by`."""
-        kind = INSTRUMENTS[instrument]
+        kind = kind_of(instrument)
+        if kind is None:
+            raise LookupError(unknown(instrument))
         unit = self._units.get(metric_name(name), kind.unit)
         scale = in_unit(kind, unit)
         if scale is None:
@@ -415,13 +417,9 @@ class Instrument:
         kept as a diagnostic. Where nothing can be read, the repeat is invalid if the metric is declared.
 
         Raises:
-            LookupError: The package has no such instrument, or one without a window.
+            LookupError: Neither the package nor a plugin has such an instrument, or it has no window.
             ReadingError: The metric's unit is not one of what the instrument reads.
         """
-        if self.name not in READERS:
-            near = nearest(self.name, READERS)
-            hint = f'; did you mean "{near}"?' if near else f": {', '.join(READERS)}"
-            raise LookupError(f'no instrument of the package that reads over a window is "{self.name}"{hint}')
         return self._repeat._window(name, self.name)  # noqa: SLF001
 
 

@@ -31,6 +31,7 @@ MACHINE_TEXTS = (
     "torch",
     "cuda",
     "container",
+    "region",
 )
 """What is recorded of a machine in words."""
 MACHINE_NUMBERS = ("cores", "memory_gib", "cpu_max_mhz")

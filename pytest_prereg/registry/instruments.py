@@ -245,5 +245,5 @@ def in_unit(kind: InstrumentKind, unit: str) -> float | None:
     if kind.unit == "s":
         second = seconds_in(unit)
         return None if second is None else 1 / second
-    units = _UNITS[kind.unit]
+    units = _UNITS.get(kind.unit, {kind.unit: 1.0})
     return units.get(unit, units.get(unit.removesuffix("s")))
