@@ -117,10 +117,11 @@ def test_another_session_takes_up_what_one_that_was_killed_had_launched(
     assert taken is job
     assert (result.outcome, result.restarts) == (Outcome.OK, 0)
     assert "queue" not in result.seconds
-    assert executor.attach(job, call), "what has ended is there still"
-    assert executor.collect()[1].values == {"t": 0.5}
-    service.forget(call.partition("@")[0])
-    assert not executor.attach(job, call)
+    for forget in (str, service.forget):
+        forget(call.partition("@")[0])
+        assert executor.attach(job, call), "what has ended is known by its call, and then by its marks"
+        assert executor.collect()[1].values == {"t": 0.5}
+    assert not executor.attach(job, "fc-none@ap-none")
     assert len(workshop.bodies()) == 1
 
 
@@ -168,17 +169,19 @@ def test_too_many_calls_at_once_are_waited_for_and_in_the_end_a_fault(
     assert len(workshop.bodies()) == 3
 
 
-def test_an_answer_that_never_comes_is_lost_once_its_container_must_have_ended(
+def test_an_answer_that_never_comes_is_found_with_the_marks_or_lost_for_good(
     service: Service, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
-    executor = workshop.started()
+    executor = workshop.started("repeat.record('t', [0.5] * (1 + 400_000 * (repeat.index == 2)))")
     for name, value in (("LOST_SECONDS", 0.2), ("POLL_SECONDS", 0.2)):
         monkeypatch.setattr(calls, name, value)
     monkeypatch.setattr("pytest_prereg.measure.executors.modal.executor.longest", lambda *_: 1.0)
-    service.plan("lose")
-    executor.launch(workshop.job(executor))
-    result = executor.collect()[1]
-    assert (result.outcome, result.cause) == (Outcome.INFRASTRUCTURE, "answer")
+    service.plan("lose", times=2)
+    for index in (1, 2):
+        executor.launch(workshop.job(executor, index))
+    ended = {job.index: result for job, result in (executor.collect() for _ in range(2))}
+    assert (ended[1].outcome, ended[1].values) == (Outcome.OK, {"t": [0.5]})
+    assert (ended[2].outcome, ended[2].cause) == (Outcome.INFRASTRUCTURE, "answer")
 
 
 def test_a_limit_of_modals_is_a_timeout_only_where_the_body_had_been_reached():

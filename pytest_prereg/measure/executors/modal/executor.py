@@ -127,7 +127,7 @@ class ModalExecutor:
         return str(call)
 
     def attach(self, job: Job, call: str) -> bool:
-        """Take up what an earlier session launched, unless it came to no end of its own.
+        """Take up what an earlier session launched, unless its body came to no end.
 
         Raises:
             MeasureError: PR137: Modal can't be asked, so the call is left to a later session.
@@ -137,7 +137,9 @@ class ModalExecutor:
         if isinstance(end, BaseException):
             if faults.is_silence(end):
                 raise MeasureError(self._out_of_reach(faults.told(end)))
-            return False
+            end = marks.answer_in(calls.starts_of(flight.call, self._marks))
+            if end is None:
+                return False
         if end is None:
             self._watch(flight)
         else:
@@ -248,16 +250,17 @@ class ModalExecutor:
         (ended or self._ended).put((flight.job, end if isinstance(end, Gone) else self._result(flight, end)))
 
     def _result(self, flight: Flight, end: bytes | BaseException | Lost) -> Result:
-        if isinstance(end, Lost):
-            what = f"no answer {end.seconds:.0f} s after its container had begun"
-            return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=what)
+        """Return how an attempt ended: as its body did, whatever has befallen the container since."""
+        if isinstance(end, bytes):
+            return _decoded(end, flight)
+        starts = calls.starts_of(flight.call, self._marks)
+        if (answer := marks.answer_in(starts)) is not None:
+            return _decoded(answer, flight)
         if isinstance(end, BaseException):
-            return faults.result_of(end, calls.starts_of(flight.call, self._marks))
-        try:
-            result = wire.decode(end, Result)
-        except wire.GarbledError as error:
-            return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=str(error))
-        return _with_queue(result, flight)
+            return faults.result_of(end, starts)
+        what = f"no answer {end.seconds:.0f} s after its container had begun"
+        restarts = max(0, len(starts) - 1)
+        return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=what, restarts=restarts)
 
     def _out_of_reach(self, why: str) -> Problem:
         running = f"{len(self._flights)} repeats may run there still"
@@ -288,8 +291,12 @@ def _encoded(errand: Errand) -> bytes:
     return wire.encode(errand)[wire.LENGTH :]
 
 
-def _with_queue(result: Result, flight: Flight) -> Result:
-    """Return a result with the time in which no container had begun, which nobody's clock but ours knows."""
+def _decoded(answer: bytes, flight: Flight) -> Result:
+    """Return a container's result, with the time until it had begun: that only our own clock can tell."""
+    try:
+        result: Result = wire.decode(answer, Result)
+    except wire.GarbledError as error:
+        return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=str(error))
     total = result.seconds.get("total")
     if flight.launched is None or total is None or result.restarts:
         return result

@@ -1,12 +1,13 @@
 """Marks of every start of a call, kept by Modal: it begins again what it preempts, and tells nobody.
 
-They are written in the container before anything else, and read here where a call came to no end of its own.
-Modal forgets them after a week in which nobody asks.
+A start is marked in its container before anything else. What a body has come to is marked, too, before it is
+answered: who is begun again after that answers the same, and an answer that got lost is found here. Modal
+forgets marks after a week in which nobody asks.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,37 +16,59 @@ from pytest_prereg.measure.executors.modal.messages import Mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+KEPT_BYTES = 1 << 20
+"""Of an answer; a larger one is kept nowhere but with its call."""
+LONGEST_NAME = 63
+
 
 def name_for(study: str) -> str:
-    """Return the name of a study's Dict; Modal takes no more than 64 characters."""
-    return f"prereg-{study}"[:63]
+    """Return the name of a study's Dict, as long as Modal lets it be."""
+    return f"prereg-{study}"[:LONGEST_NAME]
 
 
 def read(name: str, call: str) -> list[Mark]:
     """Return the starts of a call so far, in order."""
-    written = _dict(name).get(call)
+    return _read(_dict(name), call)
+
+
+def answer_in(marks: Sequence[Mark]) -> bytes | None:
+    """Return what one of the starts has answered, ``None`` where none has, or it was too large."""
+    answers = (mark.answer for mark in marks)
+    return next((answer.encode() for answer in answers if answer is not None), None)
+
+
+class Start:
+    """One start of a call, seen from its container."""
+
+    def __init__(self, name: str, call: str, container: str) -> None:
+        self._dict = _dict(name)
+        self._call = call
+        self._own = Mark(container=container)
+        self.before = _read(self._dict, call)
+        """Marks of the starts before it."""
+        self._write()
+
+    def imported(self) -> None:
+        """Mark that it comes to its body now."""
+        self._own = msgspec.structs.replace(self._own, imported=True)
+        self._write()
+
+    def answered(self, answer: bytes) -> None:
+        """Mark what its body has come to."""
+        if len(answer) <= KEPT_BYTES:
+            self._own = msgspec.structs.replace(self._own, answer=answer.decode())
+            self._write()
+
+    def _write(self) -> None:
+        self._dict.put(self._call, msgspec.json.encode([*self.before, self._own]))
+
+
+def _read(kept: Any, call: str) -> list[Mark]:
+    written = kept.get(call)
     return [] if written is None else msgspec.json.decode(written, type=list[Mark])
 
 
-def begin(name: str, call: str, container: str) -> int:
-    """Mark a start; return how many there were before."""
-    before = read(name, call)
-    _write(name, call, [*before, Mark(container=container)])
-    return len(before)
-
-
-def imported(name: str, call: str, container: str) -> None:
-    """Mark that the container's start has come to its body."""
-    marks = read(name, call)
-    done = [mark for mark in marks if mark.container != container]
-    _write(name, call, [*done, Mark(container=container, imported=True)])
-
-
-def _write(name: str, call: str, marks: Sequence[Mark]) -> None:
-    _dict(name).put(call, msgspec.json.encode(list(marks)))
-
-
-def _dict(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the client is loaded when it is used
+def _dict(name: str) -> Any:
     import modal  # noqa: PLC0415
 
     return modal.Dict.from_name(name, create_if_missing=True)

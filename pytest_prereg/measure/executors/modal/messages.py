@@ -45,3 +45,5 @@ class Mark(msgspec.Struct, kw_only=True, frozen=True):
     container: str
     imported: bool = False
     """Whether it had come to its body."""
+    answer: str | None = None
+    """What its body had come to: a result, as JSON."""
