@@ -15,7 +15,7 @@ import msgspec
 
 import pytest_prereg
 from pytest_prereg.errors import MeasureError, Problem
-from pytest_prereg.evidence.environment import describe_machine, describe_versions, machine_class
+from pytest_prereg.evidence.environment import describe_machine, describe_versions
 from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.executors import wire
 from pytest_prereg.measure.executors.base import Result
@@ -86,7 +86,7 @@ def look(errand: bytes) -> bytes:
 
 
 def place() -> dict[str, Any]:
-    """Return what this container is: its machine and the class of it, and how Modal calls what it runs."""
+    """Return what this container is: its machine, and how Modal calls what it runs."""
     machine = describe_machine()
     modal = {
         "container_id": os.environ.get("MODAL_TASK_ID"),
@@ -96,7 +96,7 @@ def place() -> dict[str, Any]:
     }
     told = {name: value for name, value in modal.items() if value}
     kept = {name: machine[name] for name in MACHINE}
-    return {**kept, "machine": machine_class(machine), "backend": "modal", **told}
+    return {**kept, "backend": "modal", **told}
 
 
 def _encoded(message: object) -> bytes:
