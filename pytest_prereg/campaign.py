@@ -18,7 +18,7 @@ from pytest_prereg.audit.guards import wants_confirmation
 from pytest_prereg.audit.series_states import series_states
 from pytest_prereg.errors import PreregError, Problem
 from pytest_prereg.evidence.cost import rates_of
-from pytest_prereg.evidence.environment import describe_machine, describe_versions
+from pytest_prereg.evidence.environment import PACKAGES, describe_machine, describe_versions
 from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.model import Header, Series, Version
 from pytest_prereg.evidence.naming import utc_now
@@ -33,7 +33,7 @@ from pytest_prereg.measure.planning import first_launches
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.measure.versions.checkout import checkout_of
 from pytest_prereg.permission import is_withdrawn, refusal
-from pytest_prereg.registry.environment_conditions import machine_outside
+from pytest_prereg.registry.environment_conditions import MACHINE, machine_outside
 from pytest_prereg.registry.executors import LOCAL
 from pytest_prereg.registry.uses import stated_of_instruments
 from pytest_prereg.registry.versions import refs_of
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 OUR_VERSIONS = ("pytest-prereg", "instruments")
 """Of what repeats run with elsewhere, too: an executor brings the package along."""
-THEIR_VERSIONS = ("python", "torch", "cuda")
-"""What an executor says of what repeats run with there."""
+THEIR_VERSIONS = frozenset({"python", *PACKAGES})
+"""What an executor may say of what repeats run with there."""
 
 
 class Due(msgspec.Struct, kw_only=True, frozen=True):
@@ -101,6 +101,8 @@ class Campaign:
         self.outputs: list[Path] = []
         self._failed: dict[str, PreregError] = {}
         self._withheld: dict[tuple[str, str], str] = {}
+        self._unpriced: dict[str, str] = {}
+        """Why what a service would run can't be bought within a budget, by experiment."""
 
     def measure(self, prediction: Prediction) -> None:
         """Measure what the prediction lacks, if it is registered at HEAD; ``refused`` says where it is not.
@@ -133,6 +135,8 @@ class Campaign:
 
     def _note_stop(self, prediction: Prediction, name: str) -> None:
         """Note what a limit has kept from being bought, if it has."""
+        if name in self._unpriced:
+            self._withheld[prediction.id, name] = self._unpriced[name]
         if self.limits.reached is not None and (due := self.due(prediction, name)):
             kept = f"{due.planned - due.missing} of {due.planned} repeats are kept"
             self._withheld[prediction.id, name] = f"stopped: {self.limits.reached}, {kept}"
@@ -171,6 +175,8 @@ class Campaign:
         place, own = self.place_of(experiment), experiment.table.executor
         if place is None:
             return f"needs executor {own} (pytest --prereg --prereg-executor {own})"
+        if experiment.id in self._unpriced:
+            return self._unpriced[experiment.id]
         if self.explore or place != LOCAL or not experiment.table.conditions:
             return None
         outside = machine_outside(experiment.table.conditions, self._machine)
@@ -243,9 +249,7 @@ class Campaign:
                     executor.start()
                     built = checkout.seconds if checkout else 0.0
                     header = msgspec.structs.replace(with_its_own(header, executor), built=built)
-                    if not self._is_unpriced(prediction, header) and not (
-                        header.elsewhere and self._is_beyond_limits(experiment, header, due)
-                    ):
+                    if not self._is_too_dear(experiment, header, due):
                         self._fill(experiment, due, header, hold, executor)
             finally:
                 executor.close()
@@ -263,14 +267,15 @@ class Campaign:
         forecast = Forecast(experiment, header.rates, files, executor=header.executor)
         return self.limits.refuses(forecast.of(first_launches(experiment, header, due.series)))
 
-    def _is_unpriced(self, prediction: Prediction, header: Header) -> bool:
-        """Whether a budget was given, and nobody knows what a service takes: it could not be held to that."""
-        if not header.elsewhere or header.rates or self.limits.budget is None:
+    def _is_too_dear(self, experiment: Experiment, header: Header, due: Due) -> bool:
+        """Whether a service must not begin, now that its rates are known: without any no budget is held."""
+        if not header.elsewhere or self.limits.budget is None:
             return False
-        name = header.executor
-        why = f"nobody knows what {name} costs, so --prereg-budget can't be kept: [study.prices] {name}"
-        self._withheld[prediction.id, header.experiment] = why
-        return True
+        if not header.rates:
+            name = header.executor
+            why = f"nobody knows what {name} costs, so --prereg-budget can't be kept: [study.prices] {name}"
+            self._unpriced[experiment.id] = why
+        return not header.rates or self._is_beyond_limits(experiment, header, due)
 
     def _fill(
         self, experiment: Experiment, due: Due, header: Header, hold: ExperimentHold, executor: Executor
@@ -340,11 +345,12 @@ def with_its_own(header: Header, executor: Executor) -> Header:
         return header
     about, live = executor.about, executor.rates()
     ours = {name: header.versions[name] for name in OUR_VERSIONS if name in header.versions}
-    theirs = {name: str(about[name]) for name in THEIR_VERSIONS if about.get(name)}
+    theirs = {name: str(version) for name, version in about.items() if version and name in THEIR_VERSIONS}
+    machine = {name: each for name, each in about.items() if name not in theirs or name in MACHINE}
     return msgspec.structs.replace(
         header,
         versions={**ours, **theirs},
-        environment={**about, "scrubbed": list(executor.scrubbed)},
+        environment={**machine, "scrubbed": list(executor.scrubbed)},
         rates=header.rates if live is None else {arm: rate for arm, rate in live.items() if rate},
     )
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.model import Experiment, Study
 
 
+HERE = "tried on this machine; it is measured on {executor}"
 BUILT_ANEW = "each version is built for this trial alone, and again when it is measured"
 
 
@@ -48,6 +49,7 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     from pytest_prereg.measure.pilot import pilot, tried_arms  # noqa: PLC0415
     from pytest_prereg.measure.progress import WaitNotice  # noqa: PLC0415
     from pytest_prereg.measure.versions.checkout import checkout_of  # noqa: PLC0415
+    from pytest_prereg.registry.executors import LOCAL  # noqa: PLC0415
 
     study = load(file)
     tried = experiment_of(study, experiment)
@@ -55,6 +57,8 @@ def try_(experiment: str, arm: str | None, count: int, file: Path | None) -> Non
     head, dirty = head_of(study)
     told = _Told(study, tried, arms)
     checkout = checkout_of(study, tried, say=partial(click.echo, err=True), kept=False, arms=arms)
+    if tried.table.executor != LOCAL:
+        click.echo(HERE.format(executor=tried.table.executor), err=True)
     if checkout and tried.table.build:
         click.echo(BUILT_ANEW, err=True)
     with sigterm_interrupts(), LocalExecutor(study, tried, checkout=checkout) as executor:

@@ -24,7 +24,8 @@ _NO_GPU = "No devices were found"
 _HEAD = 4096
 MACHINE_PARTS = " | "
 """Stands between the parts of a class of machines."""
-_PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "transformers", "triton")
+PACKAGES = ("pytest-prereg", "pytest", "msgspec", "numpy", "scipy", "torch", "transformers", "triton")
+"""What measurements commonly run through."""
 
 
 def describe_machine() -> dict[str, Any]:
@@ -58,7 +59,7 @@ def describe_versions() -> dict[str, str]:
 
     ``instruments`` is that of the package's own: a release that leaves them as they were leaves it as it is.
     """
-    found = ((name, _version(name)) for name in _PACKAGES)
+    found = ((name, _version(name)) for name in PACKAGES)
     own = {"python": platform.python_version(), "instruments": INSTRUMENTS_VERSION}
     return own | {name: version for name, version in found if version}
 

@@ -9,6 +9,7 @@ from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.resources import resources_text
 from pytest_prereg.registry.structure import Complaints, label
 from pytest_prereg.registry.toml import positions_of, shown
+from pytest_prereg.registry.versions import refs_of
 
 if TYPE_CHECKING:
     from pytest_prereg.errors import Problem
@@ -66,6 +67,8 @@ def _experiment(keys: Path, experiment: Experiment, complaints: Complaints) -> N
     table = experiment.table
     if table.executor != LOCAL:
         _executor((*keys, "executor"), table.executor, complaints)
+        if refs_of(experiment):
+            _complain((*keys, "executor"), '"ref" of arms that run elsewhere', complaints)
     elif experiment.kind != "import":
         _here(keys, experiment, complaints)
     if table.service is not None and table.service.scope == "series":

@@ -83,6 +83,13 @@ def test_this_machine_is_what_it_is():
     assert told(f'{HEAD}{RUN}executor = "modal"\nresources = {{ gpu = "L4" }}\nmax-parallel = 8\n') == []
 
 
+def test_versions_of_the_code_are_built_here():
+    arms = '[experiments.e.arms]\nold = { ref = "v1" }\nnew = { ref = "worktree" }\n'
+    run = RUN.replace('fixture = "reward_barrier"', 'command = ["ls"]')
+    (message,) = told(f'{HEAD}{run}executor = "modal"\n{arms}')
+    assert '"ref" of arms that run elsewhere is not supported yet' in message
+
+
 def test_repeats_side_by_side_are_for_services():
     (message,) = told(f"{HEAD}{RUN}max-parallel = 2\n")
     assert 'experiment "e": "max-parallel" on this machine is not supported yet' in message

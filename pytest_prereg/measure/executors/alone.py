@@ -44,6 +44,8 @@ def order(study: Study, experiment: Experiment, job: Job, *, path: str | None = 
         job: The repeat.
         path: Where the other machine has the study's file; ``None``: where this one has it.
     """
+    if path is not None:  # what outlives an attempt here is not there
+        job = msgspec.structs.replace(job, checkpoint=None)
     whole = Order(study=path or str(study.path), experiment=experiment.id, job=job)
     return wire.encode(whole)[wire.LENGTH :]
 

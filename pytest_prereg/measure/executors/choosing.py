@@ -55,6 +55,9 @@ def executor_for(
         UsageError: There is none of that name (PR007, PR008).
     """
     check_executor(name)
+    if name != LOCAL and checkout is not None:
+        message = f"arms of experiment {quoted(experiment.id)} are versions of the code, which are built here"
+        raise MeasureError(Problem(code="PR008", message=f"{message}: {quoted(name)} can't run them"))
     if name == LOCAL:
         from pytest_prereg.measure.executors.local import LocalExecutor  # noqa: PLC0415
 
