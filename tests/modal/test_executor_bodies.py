@@ -41,6 +41,9 @@ elif how == 'exit':
     os._exit(3)
 elif how == 'diagnostics':
     repeat.record('lock', threading.Lock())
+elif how == 'seen':
+    repeat.record('seen', dict(os.environ))
+    repeat.record('at', os.getcwd())
 elif how == 'signal':
     os.kill(os.getpid(), signal.SIGSEGV)
 """
@@ -67,15 +70,18 @@ def jobs() -> list[dict[str, Any]]:
 
 
 def test_every_end_of_a_body_is_that_which_it_has_here(
-    service: Service, workshop: Workshop, jobs: list[dict[str, Any]]
+    service: Service, workshop: Workshop, jobs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ):
-    executor = workshop.started(BODY, top=TOP)
+    monkeypatch.setenv("OF_THIS_SHELL", "here")
+    executor = workshop.started(BODY, top=TOP, env={"OF_THE_ARM": "there"})
     ended: dict[str, tuple[Job, Result]] = {}
     for asked in jobs:
         executor.launch(workshop.job(executor, **asked))
-    for _ in jobs:
+    executor.launch(workshop.job(executor, index=99, params={"how": "seen"}))
+    for _ in range(len(jobs) + 1):
         job, result = executor.collect()
         ended[job.params["how"]] = job, result
+    check_seen(ended.pop("seen")[1])
     with LocalExecutor(executor.study, executor.experiment) as local:
         for how, (job, there) in ended.items():
             here = local.run(job)
@@ -84,7 +90,7 @@ def test_every_end_of_a_body_is_that_which_it_has_here(
             assert plain(there.diagnostics) == plain(here.diagnostics)
             assert last_line(there.error) == last_line(here.error)
     executor.close()
-    assert len(workshop.bodies()) == 2 * len(ENDS)
+    assert len(workshop.bodies()) == 2 * len(ENDS) + 1
     assert service.state()["missing"] == {}
     large = ended["many"][1]
     assert len(json.dumps(large.values)) > 6 << 20
@@ -120,12 +126,8 @@ def check_place(service: Service, result: Result) -> None:
     assert "load_average" in environment
 
 
-def test_a_body_sees_its_arm_and_neither_this_shell_nor_modals_tokens(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("OF_THIS_SHELL", "here")
-    body = "repeat.record('t', 1)\nrepeat.record('seen', dict(os.environ))\nrepeat.record('at', os.getcwd())"
-    result = workshop.run(body, env={"OF_THE_ARM": "there"})
+def check_seen(result: Result) -> None:
+    """A body sees its arm's variables, and neither this shell's nor a token of Modal's."""
     seen = result.diagnostics["seen"]
     assert seen["OF_THE_ARM"] == "there"
     assert "OF_THIS_SHELL" not in seen

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +43,7 @@ def waiting(gate: Path) -> str:
     return WAITS.format(gate=str(gate))
 
 
-def test_a_container_that_is_lost_is_a_fault_and_one_that_is_preempted_begins_again(
+def test_a_container_that_is_lost_is_a_fault_and_a_body_that_is_preempted_begins_again(
     service: Service, workshop: Workshop, gate: Path
 ):
     executor = workshop.started(waiting(gate))
@@ -59,13 +57,20 @@ def test_a_container_that_is_lost_is_a_fault_and_one_that_is_preempted_begins_ag
         (Outcome.INFRASTRUCTURE, "container", 0),
         (Outcome.INFRASTRUCTURE, "machine", 0),
     ]
-    executor.launch(workshop.job(executor, 3))
+    job = workshop.job(executor, 3)
+    call = executor.launch(job)
+    assert call is not None
     service.wait_for(lambda: len(workshop.bodies()) == 3)
     service.preempt()
     service.wait_for(lambda: len(workshop.bodies()) == 4)
     gate.touch()
-    result = executor.collect()[1]
-    assert (result.outcome, result.restarts) == (Outcome.OK, 1)
+    for forget in (str, service.forget):
+        _, result = executor.collect()
+        assert (result.outcome, result.restarts, result.values) == (Outcome.OK, 1, {"t": 0.5})
+        forget(call.partition("@")[0])
+        assert executor.attach(job, call), "what has ended is known by its call, and then by its marks"
+    assert not executor.attach(job, "fc-none@ap-none")
+    assert len(workshop.bodies()) == 4
     service.wait_for(lambda: not any(lives(pid) for pid in workshop.bodies()))
 
 
@@ -86,43 +91,6 @@ def test_closing_ends_all_that_runs_there_within_five_seconds_and_nobody_takes_i
     for index, call in enumerate(launched, 1):
         assert call is not None
         assert not executor.attach(workshop.job(executor, index), call)
-
-
-LAUNCHES = """
-import os, sys
-sys.path.insert(0, {here!r})
-from pathlib import Path
-from modal_studies import Workshop
-workshop = Workshop(Path({folder!r}))
-executor = workshop.started({body!r})
-print(executor.launch(workshop.job(executor)), flush=True)
-os.kill(os.getpid(), 9)
-"""
-
-
-def test_another_session_takes_up_what_one_that_was_killed_had_launched(
-    service: Service, workshop: Workshop, gate: Path, tmp_path: Path
-):
-    program = LAUNCHES.format(here=str(Path(__file__).parent), folder=str(tmp_path), body=waiting(gate))
-    killed = subprocess.run(
-        [sys.executable, "-c", program], env=service.environment, capture_output=True, text=True, check=False
-    )
-    assert killed.returncode == -9, killed.stderr
-    call = killed.stdout.strip()
-    executor = workshop.started(waiting(gate))
-    job = workshop.job(executor)
-    assert executor.attach(job, call)
-    gate.touch()
-    taken, result = executor.collect()
-    assert taken is job
-    assert (result.outcome, result.restarts) == (Outcome.OK, 0)
-    assert "queue" not in result.seconds
-    for forget in (str, service.forget):
-        forget(call.partition("@")[0])
-        assert executor.attach(job, call), "what has ended is known by its call, and then by its marks"
-        assert executor.collect()[1].values == {"t": 0.5}
-    assert not executor.attach(job, "fc-none@ap-none")
-    assert len(workshop.bodies()) == 1
 
 
 def test_a_service_that_is_gone_for_a_while_costs_nothing_and_one_that_stays_away_ends_the_session(

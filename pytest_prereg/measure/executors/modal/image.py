@@ -37,6 +37,8 @@ PACKAGE = "pytest_prereg"
 HERE = f"/root/{STUDY}"
 _RECIPE = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+NOT_MEASURING = frozenset({"audit", "report", "commands"})
+"""Folders of this package that nothing which measures imports: the layers above it."""
 LEFT_OUT = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
 """Folders that no container needs, where git can't be asked."""
 
@@ -94,8 +96,13 @@ def image_for(study: Study, experiment: Experiment, files: Files) -> Any:
     def is_left_out(path: Path) -> bool:
         return path not in chosen
 
-    base = _base(study, experiment)
-    return base.add_local_python_source(PACKAGE).add_local_dir(files.ground, HERE, ignore=is_left_out)
+    base = _base(study, experiment).add_local_python_source(PACKAGE, ignore=_is_idle)
+    return base.add_local_dir(files.ground, HERE, ignore=is_left_out)
+
+
+def _is_idle(path: Path) -> bool:
+    """Whether a file of this package, relative to it, has no part in measuring."""
+    return path.suffix != ".py" or path.parts[0] in NOT_MEASURING
 
 
 def pins(modules: Iterable[str] = ()) -> list[str]:
