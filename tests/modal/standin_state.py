@@ -158,7 +158,7 @@ class Cloud:
         self.secrets: dict[str, dict[str, str]] = {}
         self.volumes: dict[str, str] = {}
         self.dicts: dict[str, dict[bytes, bytes]] = {}
-        self.rates = {"gpu_l4": "0.000222", "cpu": "0.0000131", "memory": "0.00000222"}
+        self.rates = {"gpu_hour_cost_l4": "0.8", "cpu_hour_cost": "0.0473", "mem_gib_hour_cost": "0.008"}
         """Made up: no price list of Modal's."""
         self.region, self.provider = "standin-1", "CLOUD_PROVIDER_STANDIN"
         self.requests: collections.Counter[str] = collections.Counter()

@@ -68,13 +68,15 @@ class App:
 
     def stop(self) -> None:
         """End all that runs in it; raise whatever Modal's client raises."""
-        if self._app is not None and self._app.app_id:
-            self._app.stop()
-        self._running.close()
+        try:
+            if self._app is not None and self._app.app_id:
+                self._app.stop()
+        finally:
+            self.leave()
 
     def leave(self) -> None:
-        """Let it run, and have no more to do with it."""
-        self._running.pop_all()
+        """Let it run, and have no more to do with it; raise whatever Modal's client raises."""
+        self._running.close()
 
     def _define(self) -> None:
         import modal  # noqa: PLC0415

@@ -171,7 +171,7 @@ class ModalExecutor:
         if app is None:
             return
         if self._is_gone:
-            app.leave()
+            _within(CLOSE_SECONDS, app.leave)
             return
         deadline = time.monotonic() + CLOSE_SECONDS
         calls.cancel([flight.call for flight in flights if flight.call.id], deadline - 1)
