@@ -17,6 +17,7 @@ from pytest_prereg.errors import Problem
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.evidence.series import common_bindings
 from pytest_prereg.measure.schedule import seed_base
+from pytest_prereg.registry.executors import LOCAL
 from pytest_prereg.registry.model import ONLY_ARM
 from pytest_prereg.registry.refusals import quoted
 from pytest_prereg.registry.versions import refs_of, version_name
@@ -76,7 +77,8 @@ def _strayed(
         for header, file in sessions:
             plan = _of_plan(study, experiment, readers, header)
             versions = _of_versions(study, experiment, readers, header)
-            for what in (*plan, *versions, *_of_seed(header, drawn)):
+            where = _of_executor(experiment, readers, header)
+            for what in (*plan, *versions, *where, *_of_seed(header, drawn)):
                 message = f"{quoted(file.name)} {what}"
                 problem = Problem(code="PR207", message=message, path=shown(file.path), advice=ADVICE)
                 problems[file.path.name].append(problem)
@@ -132,6 +134,16 @@ def _of_versions(
         elif found is not None and found.ref != wanted:
             what = "no version" if wanted is None else quoted(wanted)
             yield f"has {quoted(found.ref)} for {quoted(name)}, and {what} was registered"
+
+
+def _of_executor(experiment: Experiment, readers: Sequence[Prediction], header: Header) -> Iterator[str]:
+    """What a header says otherwise of where repeats ran than the registration of its readers has it.
+
+    What names no executor may have been run on any that was asked for.
+    """
+    registered = experiment.table.executor
+    if readers and registered != LOCAL and header.origin == "measured" and header.executor != registered:
+        yield f"was run on {quoted(header.executor)}, and {quoted(registered)} was registered"
 
 
 def _count(repeats: int | None) -> str:

@@ -69,8 +69,8 @@ class WrittenStudy:
             seed=seed_base(header.get("predictions", bound).values(), series),
             session="00",
             created="2026-08-02T12:00:00Z",
-            executor="local",
             **{
+                "executor": "local",
                 "head": None,
                 "dirty": None,
                 "source": None,
