@@ -44,10 +44,17 @@ class Audited(msgspec.Struct, kw_only=True, frozen=True):
     """Its words, as far as its text is there."""
     wants: str = ""
     """The region that it predicts, as a verdict's line shows it: ``≥ 1.25``; empty where it can't be told."""
+    wanted: str = ""
+    """The same as it was in what is compared with; empty where nothing can be said, or it was not there."""
+    claimed: str = ""
+    """Its words there."""
     registered: str | None = None
     """The commit that registered it as it is now."""
+    registered_on: str | None = None
+    """The day that this commit says, for people: nothing follows from it."""
     measured: str | None = None
     """The commit by which the last of the evidence that decides it came in."""
+    measured_on: str | None = None
     is_at_base: bool | None = None
     """Whether the lock that is compared with registers it just as it is now; ``None`` for an audit."""
     given: Recorded | None = None

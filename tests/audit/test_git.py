@@ -180,6 +180,16 @@ def test_a_merge_is_listed_with_what_neither_side_has_and_beside_its_first_paren
     assert ([each.path for each in beside.changes], beside.id) == (["both.jsonl", "side.jsonl"], merge)
 
 
+def test_the_day_of_a_commit_is_what_the_commit_says(files: GitRepository):
+    first = files.git("rev-parse", "HEAD").strip()
+    files.write("later.txt", "later")
+    second = files.commit("Later", "later.txt")
+    days = found(files.path).days([second, first])
+    assert list(days) == [second, first]
+    assert days[second] == files.git("show", "--no-patch", "--format=%cs", second).strip()
+    assert found(files.path).days([]) == {}
+
+
 def test_refs_are_branches_remote_branches_and_tags(files: GitRepository):
     head = files.git("rev-parse", "HEAD")
     names = ["refs/heads/größe", "refs/remotes/origin/x", "refs/tags/v1"]

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.auditing import recorded
 from pytest_prereg.audit.gating.places import measured_in, registered_in
+from pytest_prereg.audit.gating.sides import wants_of
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
 from pytest_prereg.errors import PreregError
-from pytest_prereg.registry.regions import describe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.gating.ends import Ends
     from pytest_prereg.audit.gating.sides import Base, Side
@@ -32,11 +34,26 @@ def compared(head: Side, base: Base, ends: Ends) -> tuple[Audited, ...]:
     here = [_given(head.state, _compared(head.state, base, one), before) for one in head.audit.predictions]
     known = {one.id for one in here}
     entries = base.lock.predictions if base.lock else {}
-    gone = [_removed(name, entry) for name, entry in entries.items() if name not in known]
-    return tuple(sorted([*here, *gone], key=lambda one: one.id))
+    gone = [_removed(head.state, base, name, entry) for name, entry in entries.items() if name not in known]
+    return tuple(sorted(_dated(head.state, [*here, *gone]), key=lambda one: one.id))
 
 
-def _removed(name: str, entry: LockEntry) -> Audited:
+def _dated(state: StudyState, several: Iterable[Audited]) -> list[Audited]:
+    """Return predictions with the days of their commits, which git is asked for once."""
+    several = list(several)
+    commits = dict.fromkeys(each for one in several for each in (one.registered, one.measured) if each)
+    days = state.repository.days(commits) if state.repository else {}
+    return [
+        replace(
+            one,
+            registered_on=days.get(one.registered or ""),
+            measured_on=days.get(one.measured or ""),
+        )
+        for one in several
+    ]
+
+
+def _removed(state: StudyState, base: Base, name: str, entry: LockEntry) -> Audited:
     return Audited(
         id=name,
         status="removed",
@@ -47,6 +64,9 @@ def _removed(name: str, entry: LockEntry) -> Audited:
         withdrawal=None,
         is_counted=False,
         is_at_base=True,
+        wanted=base.wants.get(name, ""),
+        claimed=base.claims.get(name, ""),
+        registered=registered_in(state, name, entry),
     )
 
 
@@ -59,7 +79,9 @@ def _compared(state: StudyState, base: Base, one: Audited) -> Audited:
         is_at_base=before is not None and (entry is None or before.digest == entry.digest),
         registered=registered_in(state, one.id),
         measured=measured_in(state, one.id) if is_there else None,
-        wants=_wants(state, one.id) if is_there else "",
+        wants=wants_of(state, one.id) if is_there else "",
+        wanted=base.wants.get(one.id, ""),
+        claimed=base.claims.get(one.id, ""),
         flags=_flags(state, one.id) if is_there else (),
     )
 
@@ -73,15 +95,6 @@ def _given(state: StudyState, one: Audited, before: frozenset[str]) -> Audited:
         if assessment.entry is not None and is_recordable(assessment):
             return replace(one, given=recorded(recorded_entry(assessment, assessment.entry)))
     return one
-
-
-def _wants(state: StudyState, name: str) -> str:
-    prediction = state.study.predictions[name]
-    if prediction.members:
-        return f"all of {', '.join(prediction.members)}"
-    with suppress(PreregError):
-        return describe(state.terms(prediction).predicts)
-    return ""
 
 
 def _flags(state: StudyState, name: str) -> tuple[str, ...]:

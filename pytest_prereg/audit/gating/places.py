@@ -8,14 +8,20 @@ from pytest_prereg.audit.history.past import Past
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.registry.lock import LockEntry
 
 
-def registered_in(state: StudyState, name: str) -> str | None:
+def registered_in(state: StudyState, name: str, entry: LockEntry | None = None) -> str | None:
     """Return the commit that registered a prediction as it is now; of several that did so the last.
 
     ``None`` where no commit did, or where the history is cut before it.
+
+    Args:
+        state: The study.
+        name: Of the prediction.
+        entry: As which it was registered, where that is not what the lock has now.
     """
-    entry = state.chronicle.now.predictions.get(name)
+    entry = entry or state.chronicle.now.predictions.get(name)
     commits = [
         change.commit
         for change in state.chronicle.changes
