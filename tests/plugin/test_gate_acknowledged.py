@@ -249,4 +249,4 @@ def test_what_failed_at_the_base_is_not_blamed_on_a_pull_request(against: Agains
     assert (gated.findings, gated.exit) == ([], 0)
     said = " ".join(project.prereg("gate", "--base", "main").output.split())
     assert "At the base already, and not of this pull request" in said
-    assert "PR211 below-two" in said
+    assert "PR211 verdict doesn't follow from the evidence: below-two" in said

@@ -200,7 +200,7 @@ def test_204_in_ordered_commits_it_is_a_review(against: Against):
     prediction = gated.prediction()
     assert (prediction["registered"], prediction["measured"]) == (registered, measured)
     text = " ".join(project.prereg("gate", "--base", "main").output.split())
-    assert "A squash merge would make one commit of both" in text
+    assert "Merge it with its commits: a squash makes one commit of both." in text
     assert "pytest-prereg lock --tag" in text
 
 

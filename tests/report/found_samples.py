@@ -166,8 +166,8 @@ FOUND_IN_IT = (
         "quick-win",
         Level.REVIEW,
         message='"quick-win" was registered in 2f1c0de3 and measured in 9ab33e14, both in this pull request',
-        advice="Ask whether the expectation was there before the numbers. A squash merge would make one commit "
-        "of both: merge it with its commits, or tag the registration first: pytest-prereg lock --tag",
+        advice="Ask whether the expectation was there before the numbers. Merge it with its commits: a squash "
+        "makes one of both. Whoever has to squash tags the registration first: pytest-prereg lock --tag",
         about="2f1c0de3",
     ),
     finding(

@@ -12,6 +12,7 @@ from found_samples import (
     BASE,
     CHANGED,
     FOUND_IN_IT,
+    GONE,
     HEAD,
     HOSTILE,
     NEW,
@@ -34,7 +35,7 @@ COMMENT = 65_536
 COLUMNS = 7
 CAME = "2f1c0de3, measured in 9ab33e14"
 OURS = {
-    *("h2", "p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em", "br"),
+    *("h2", "p", "strong", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em", "br"),
     *("details", "summary"),
 }
 ZALGO = "e" + "\N{COMBINING ACUTE ACCENT}" * 100_000
@@ -72,7 +73,8 @@ def page_of(*findings, **keys):
 def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
     page = page_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
     assert rows_of(page) == [
-        ["⛔ error", "old-claim", "❌ refuted / 0.70 [0.60, 0.80]", "removed", "", "10", "PR203 removed, not withdrawn"],
+        ["⛔ error", "old-claim", "❌ refuted / 0.70 [0.60, 0.80]", "removed", "", "10",
+         "PR203 removed, not withdrawn / had been registered in 2f1c0de3"],
         [
             "👀 review",
             "fused-is-faster",
@@ -97,20 +99,112 @@ def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
     assert "<h2>Pre-registered predictions: can't pass</h2>" in page
 
 
-def test_what_to_do_is_a_line_for_each_that_fails_with_its_command():
+def items_of(page, title, kind):
+    body = page.split(f"<strong>{title}</strong>")[1].split(f"</{kind}>")[0]
+    return body.split("<li>")[1:]
+
+
+def codes_in(item):
+    return re.findall("<code>(.*?)</code>", unescape(item))
+
+
+def test_the_author_sees_what_to_type_in_order_up_to_the_push():
     page = page_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
-    items = page.split("<strong>What to do</strong>")[1].split("</ul>")[0].split("<li>")[1:]
-    assert [re.findall("<code>(.*?)</code>", unescape(item)) for item in items] == [
-        ["old-claim", "pytest-prereg withdraw old-claim --reason '…'"],
-        ["fused-is-faster", "pytest-prereg acknowledge PR205 fused-is-faster --reason '…'"],
-        ["quick-win", "pytest-prereg lock --tag", "pytest-prereg acknowledge PR204 quick-win --reason '…'"],
+    items = items_of(page, "The author", "ol")
+    assert [codes_in(item) for item in items] == [
+        ["PR203", "old-claim", "pytest-prereg withdraw old-claim --reason '…'"],
+        ["PR205", "fused-is-faster", "pytest-prereg acknowledge PR205 fused-is-faster --reason '…'"],
+        [
+            *("PR204", "quick-win", "pytest-prereg lock --tag"),
+            "pytest-prereg acknowledge PR204 quick-win --reason '…'",
+        ],
+        ["git add predictions.toml predictions.lock && git commit -m 'Mend PR203, PR205, PR204' && git push"],
     ]
-    assert "is registered, and is no longer in predictions.toml (PR203)." in items[0]
+    assert "</code> is registered, and is no longer in predictions.toml." in items[0]
+
+
+def test_the_reviewer_sees_what_to_ask_and_what_to_approve_and_acknowledges_nothing():
+    page = page_of(*FOUND_IN_IT, predictions=PULL_REQUEST)
+    error, changed, new, approval = items_of(page, "You, who review", "ul")
+    assert "1 error. Ask the author to mend it, as below: an error can't be acknowledged." in error
+    assert codes_in(changed) == ["PR205", "fused-is-faster"]
+    assert "from supported to inconclusive. Ask why the verdict changed" in changed
+    assert codes_in(new) == ["PR204", "quick-win"]
+    assert "Ask whether the expectation was there before the numbers. Merge it with its commits" in new
+    assert "the author acknowledges it in this pull request, as below" in approval
+    assert page.count("can't be acknowledged") == 1
+
+
+def test_what_asks_for_one_step_is_one_item_with_a_command_for_each():
+    names = ("quick-win", "slow-win")
+    found = [finding("PR204", name, Level.REVIEW, advice=FOUND_IN_IT[1].advice) for name in names]
+    page = page_of(*found, predictions=[compared(name, None, recorded(), is_at_base=False) for name in names])
+    first, last = items_of(page, "The author", "ol")
+    assert [code for code in codes_in(first) if "acknowledge" in code] == [
+        f"pytest-prereg acknowledge PR204 {name} --reason '…'" for name in names
+    ]
+    assert "That changes predictions.lock. Commit it here, in this pull request:" in last
+    assert codes_in(last) == ["git add predictions.lock && git commit -m 'Acknowledge PR204' && git push"]
+    asked, _ = items_of(page, "You, who review", "ul")
+    assert codes_in(asked) == ["PR204", *names]
+
+
+def test_many_of_one_step_are_cut_short_and_counted():
+    several = [judged(number) for number in range(40)]
+    page = page_of(*(finding("PR205", one.id, Level.REVIEW) for one in several), predictions=several)
+    first, _ = items_of(page, "The author", "ol")
+    assert sum("acknowledge" in code for code in codes_in(first)) == 10
+    assert "and 30 more (" in first
+
+
+def test_a_page_is_named_with_its_line_and_committed_as_well():
+    found = finding(
+        "PR210", CHANGED.id, message='"a.n" is quoted as "3"', path="README.md", line=7,
+        advice="To write it: pytest-prereg cite",
+    )  # fmt: skip
+    first, last = items_of(page_of(found, predictions=(CHANGED,)), "The author", "ol")
+    assert codes_in(first) == ["PR210", "README.md:7", CHANGED.id, "pytest-prereg cite"]
+    assert "git add predictions.toml predictions.lock README.md &&" in unescape(last)
+
+
+def test_a_command_stays_whole_however_many_pages_are_mended():
+    several = [finding("PR210", CHANGED.id, path=f"{'page' * 20}-{number}.md") for number in range(30)]
+    last = items_of(page_of(*several, predictions=(CHANGED,)), "The author", "ol")[-1]
+    assert codes_in(last) == ["git add --update && git commit -m 'Mend PR210' && git push"]
+
+
+def test_what_is_wanted_and_claimed_is_told_of_both_ends():
+    one = compared(
+        CHANGED.id, recorded(), None, wants="≥ 1.1", wanted="≥ 1.25", claim="Faster.", claimed="Much faster."
+    )
+    row = rows_of(page_of(finding("PR209", one.id), predictions=(one,)))[0]
+    assert row[1] == f"{CHANGED.id} / was: Much faster. · is: Faster."
+    assert row[4] == "≥ 1.25 → ≥ 1.1"
+    gone = compared(GONE.id, recorded(), None, status="removed", order=None, wants="", wanted="≥ 1.1",
+                    claimed="It was.")  # fmt: skip
+    row = rows_of(page_of(finding("PR203", GONE.id), predictions=(gone,)))[0]
+    assert (row[1], row[4]) == (f"{GONE.id} / It was.", "≥ 1.1")
+
+
+def test_what_changes_no_verdict_is_counted_and_not_called_unchanged():
+    same = compared("same", recorded(), recorded())
+    quoted = finding("PR210", "same", message="is quoted as 3")
+    altered = finding("PR207", "barrier")
+    page = page_of(quoted, altered, predictions=(CHANGED, same, *UNCHANGED))
+    told = "1 verdict changed, 1 number misquoted, 1 file of evidence removed or altered, 25 unchanged"
+    assert re.sub("(1 file.*altered), (1 number misquoted)", r"\2, \1", page.split("<table>")[0]).count(told)
+    assert "the same verdict, with 1 finding" in [row[3] for row in rows_of(page)]
+
+
+def test_what_can_not_be_told_is_no_fault_of_the_predictions():
+    page = page_of(finding(untold=True, advice="Fetch: git fetch --unshallow"), predictions=(CHANGED,))
+    assert "1 could not be told: the checkout lacks something" in items_of(page, "You, who review", "ul")[0]
+    assert [codes_in(item)[-1] for item in items_of(page, "The author", "ol")] == ["git fetch --unshallow"]
 
 
 def test_what_says_nothing_of_it_is_told_what_to_do_about_its_kind():
     page = page_of(finding("PR212", CHANGED.id), predictions=(CHANGED,))
-    assert "(PR212). The verdict is exploratory; a clone needs the whole history.</li>" in page
+    assert "as it should be. The verdict is exploratory; a clone needs the whole history.</li>" in page
 
 
 REVIEW = FOUND_IN_IT[2]
@@ -141,12 +235,12 @@ def test_the_heading_says_what_it_amounts_to(findings, keys, said):
         (
             REVIEW,
             ".github/CODEOWNERS",
-            "Once that is acknowledged in the lock, a code owner of predictions.lock has to approve it",
+            "approve, as a code owner of that (by .github/CODEOWNERS at the base).",
         ),
         (
             SEEN,
             "CODEOWNERS",
-            "A code owner of predictions.lock has to approve it, by CODEOWNERS at the base.",
+            "Approve as a code owner of predictions.lock (by CODEOWNERS at the base), if the reasons",
         ),
         (
             REVIEW,
@@ -167,9 +261,23 @@ def test_nobody_is_asked_to_approve_what_is_wrong_or_fine():
 
 def test_what_is_acknowledged_is_told_with_the_reason():
     page = page_of(SEEN, predictions=(CHANGED,))
-    assert "<strong>Acknowledged in the lock</strong>" in page
-    assert "<em>acknowledged: measured anew</em>" in page
-    assert rows_of(page)[0][0] == "☑️ seen"
+    told = 'the author\'s reason: "measured anew"'
+    assert told in unescape(items_of(page, "You, who review", "ul")[0])
+    row = rows_of(page)[0]
+    assert row[0] == "☑️ answered"
+    assert f"PR205 verdict changed; {told}" in row[6]
+    assert "<strong>The author</strong>" not in page
+
+
+def test_a_reason_that_what_was_found_repeats_is_told_once_and_as_whose_it_is():
+    seen = finding(
+        "PR202", CHANGED.id, Level.REVIEW, message="was amended: a typo", acknowledged="amended: a typo"
+    )
+    (item, _) = items_of(page_of(seen, predictions=(CHANGED,)), "You, who review", "ul")
+    assert 'was amended; the author\'s reason: "a typo".' in unescape(item)
+    recorded_anew = finding("PR205", CHANGED.id, Level.REVIEW, acknowledged="recorded as refuted (series 2)")
+    (item, _) = items_of(page_of(recorded_anew, predictions=(CHANGED,)), "You, who review", "ul")
+    assert "the lock has it recorded as refuted (series 2)." in item
 
 
 def test_what_fails_at_the_base_already_is_one_line():
@@ -179,8 +287,18 @@ def test_what_fails_at_the_base_already_is_one_line():
     )
     page = page_of(predictions=UNCHANGED, standing=standing)
     assert (
-        "1 error, 9 open reviews (PR207 barrier, PR208 p0, PR208 p1, PR208 p2, PR208 p3 and 5 more)." in page
-    )
+        "1 error, 9 open reviews (PR207 evidence removed or altered: barrier; PR208 set aside after the data: "
+        "p0, p1, p2, p3, p4 and 4 more)."
+    ) in re.sub("</?code>", "", page)
+
+
+def test_what_stood_and_loses_what_it_was_about_is_told_as_that():
+    pair = finding("PR214", GONE.id, Level.REVIEW, about=f"{GONE.id} 1a2b, other 3c4d")
+    other = finding("PR214", "a-claim", Level.REVIEW, about=f"a-claim 5e6f, {GONE.id} 1a2b")
+    page = page_of(FOUND_IN_IT[0], predictions=(GONE,), standing=(pair, other))
+    told = re.sub("</?code>", "", page)
+    assert f"PR214 contradictory pair: {GONE.id} (removed by this pull request), " in told
+    assert f"a-claim (this pull request removes {GONE.id})" in told
 
 
 def test_what_is_about_no_prediction_has_a_row_as_well():
@@ -200,10 +318,19 @@ def test_what_is_unchanged_is_counted_and_listed_only_where_it_is_folded():
     assert "| `same-3` |" in folded
 
 
-def test_the_findings_are_there_in_full_where_they_are_folded():
+def test_what_stands_above_is_not_told_again_unless_all_is_asked_for():
     text = text_of(REVIEW, predictions=PULL_REQUEST)
-    folded = text.split("in full</summary>")[1]
-    assert "from supported to inconclusive | `predictions.toml:14`, `cdff1b98` |" in folded
+    assert text.count("from supported to inconclusive") == 1
+    every = text_of(REVIEW, predictions=PULL_REQUEST, every=True).split("in full</summary>")[1]
+    assert "from supported to inconclusive | `predictions.toml:14`, `cdff1b98` |" in every
+
+
+def test_a_notice_and_what_was_cut_short_are_told_in_full_where_they_are_folded():
+    long = finding("PR208", CHANGED.id, Level.REVIEW, message=f'"{CHANGED.id}" {"very " * 120}long')
+    notice = finding("PR205", CHANGED.id, Level.NOTICE, message="was taken out, and put back")
+    folded = text_of(long, notice, predictions=(CHANGED,)).split("2 findings in full</summary>")[1]
+    assert "very long |" in folded
+    assert "was taken out, and put back |" in folded
 
 
 def test_many_registrations_are_one_row():

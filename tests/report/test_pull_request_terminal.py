@@ -22,6 +22,9 @@ from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.columns import width_of
 from pytest_prereg.report.findings.pull_request_terminal import pull_request_lines
 
+COMMITTED = (
+    "git add predictions.toml predictions.lock && git commit -m 'Mend PR203, PR205, PR204' && git push"
+)
 COMMANDS = ("git ", "pytest-prereg ", "next:")
 
 
@@ -37,7 +40,7 @@ def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
         "unchanged",
     ]
     start = lines.index("REVIEW  fused-is-faster")
-    assert lines[start : start + 12] == [
+    assert lines[start : start + 10] == [
         "REVIEW  fused-is-faster",
         "        base   + supported 1.310 [1.270, 1.350], n 15",
         "        here   ? inconclusive (straddles) 1.020 [0.970, 1.070], n 15, moved",
@@ -47,18 +50,42 @@ def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
         "        flags  subject-changed",
         '        PR205  the recorded verdict of "fused-is-faster" was changed: from',
         "               supported to inconclusive (predictions.toml:14, cdff1b98)",
-        "               If it may stand, say why:",
-        "                 pytest-prereg acknowledge PR205 fused-is-faster --reason '…'",
         "",
     ]
 
 
 def test_the_last_lines_say_what_it_amounts_to_and_what_to_type():
     lines = lines_of(*FOUND_IN_IT, predictions=PULL_REQUEST, standing=(finding("PR207", "barrier"),))
-    assert lines[-6:] == [
-        "approve it, by .github/CODEOWNERS at the base.",
+    assert lines[lines.index("you, who review:") :] == [
+        "you, who review:",
+        "  - 1 error. Ask the author to mend it, as below: an error can't be",
+        "    acknowledged.",
+        "  - PR205 fused-is-faster: Ask why the verdict changed, and whether that follows",
+        "    from what is there.",
+        "  - PR204 quick-win: Ask whether the expectation was there before the numbers.",
+        "    Merge it with its commits: a squash makes one of both.",
+        "  - If it may stand, the author acknowledges it in this pull request, as below.",
+        "    The reason is then in predictions.lock: read it and approve, as a code owner",
+        "    of that (by .github/CODEOWNERS at the base).",
         "",
-        "At the base already, and not of this pull request: 1 error (PR207 barrier).",
+        "the author:",
+        "  1. PR203 old-claim:",
+        "     Put it back, or say why it is given up:",
+        "       pytest-prereg withdraw old-claim --reason '…'",
+        "  2. PR205 fused-is-faster:",
+        "     If it may stand, say why:",
+        "       pytest-prereg acknowledge PR205 fused-is-faster --reason '…'",
+        "  3. PR204 quick-win:",
+        "     Whoever has to squash tags the registration first:",
+        "       pytest-prereg lock --tag",
+        "     If it may stand, say why:",
+        "       pytest-prereg acknowledge PR204 quick-win --reason '…'",
+        "  4. That changes predictions.toml, predictions.lock. Commit it here, in this",
+        "     pull request:",
+        f"       {COMMITTED}",
+        "",
+        "At the base already, and not of this pull request: 1 error:",
+        "  PR207  evidence removed or altered: barrier",
         "",
         "gate: 1 error, 2 open reviews (exit 1: to be mended and acknowledged)",
         "next:  pytest-prereg withdraw old-claim --reason '…'",
@@ -89,7 +116,7 @@ def test_what_is_acknowledged_asks_for_nothing():
     seen = finding("PR205", CHANGED.id, Level.REVIEW, acknowledged="measured anew")
     said = "\n".join(lines_of(seen, predictions=(CHANGED,)))
     assert "seen    fused-is-faster" in said
-    assert "acknowledged: measured anew" in said
+    assert 'the author\'s reason: "measured anew"' in said
     assert "--reason" not in said
 
 
@@ -105,7 +132,9 @@ def test_three_hundred_reviews_are_all_shown_and_advised_once():
     reviews = [finding("PR208", one.id, Level.REVIEW) for one in UNCHANGED]
     said = "\n".join(lines_of(*reviews, predictions=UNCHANGED))
     assert all(f"REVIEW  {one.id}\n" in said for one in UNCHANGED)
-    assert said.count("If it may stand") == 1
+    assert said.count("If it may stand, say why:") == 1
+    assert said.count("pytest-prereg acknowledge PR208 same-") == 11  # ten of them, and what to type next
+    assert "       and 15 more (--all)\n" in said
 
 
 @pytest.mark.parametrize("width", [12, 40, 60, 80])

@@ -111,7 +111,15 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
         ),
         ({"order": "after-evidence", "measured": None}, "registered after its evidence"),
         ({"order": "simultaneous"}, "registered and measured in the same commit, 9ab33e14"),
-        ({"order": "mismatch"}, "the evidence is of another registration"),
+        (
+            {"order": "mismatch"},
+            "the evidence is of another registration: registered at the base in 2f1c0de3, measured in 9ab33e14",
+        ),
+        ({"order": "mismatch", "registered": None}, "the evidence is of another registration"),
+        (
+            {"registered_on": "2026-11-28", "measured_on": "2026-11-30"},
+            "registered at the base in 2f1c0de3 (2026-11-28), measured in 9ab33e14 (2026-11-30)",
+        ),
         ({"order": "unverifiable"}, "whether it was registered before can't be told"),
         ({"order": "unregistered"}, "not registered"),
         (
@@ -126,7 +134,8 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
             {"standing": "replication"},
             "registered at the base in 2f1c0de3, measured in 9ab33e14; its data were known: a replication",
         ),
-        ({"order": None, "status": "removed"}, ""),
+        ({"order": None, "status": "removed"}, "had been registered in 2f1c0de3"),
+        ({"order": None, "status": "removed", "registered": None}, ""),
     ],
 )
 def test_whether_the_registration_came_first_is_said_with_the_commits(keys, text):
@@ -156,6 +165,6 @@ def test_a_code_is_told_once_with_how_often_it_is_there():
     assert list(remarks(row)) == [
         "PR212 could not be told",
         "PR208 set aside after the data (3 times)",
-        "PR208 set aside after the data, acknowledged",
+        'PR208 set aside after the data; the author\'s reason: "a backup ran"',
         "subject-changed",
     ]

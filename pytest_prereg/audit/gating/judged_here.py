@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _SEPARATE = "separate"
 _SQUASH = (
-    "Ask whether the expectation was there before the numbers. A squash merge would make one commit of both: "
-    "merge it with its commits, or tag the registration first: pytest-prereg lock --tag"
+    "Ask whether the expectation was there before the numbers. Merge it with its commits: a squash makes one "
+    "commit of both. Whoever has to squash tags the registration first: pytest-prereg lock --tag"
 )
 _TAGGED = "Ask whether the expectation was there before the numbers. A tag holds the registration by itself."
 

@@ -119,7 +119,12 @@ def _item(group: Group) -> str:
 
 
 def predictions_table(
-    reported: Reported, *, every: bool, room: int = _ROOM[1], most_open: int = _OPEN
+    reported: Reported,
+    *,
+    every: bool,
+    room: int = _ROOM[1],
+    most_open: int = _OPEN,
+    has_claims: bool = True,
 ) -> Iterator[str]:
     """Yield a table of all predictions, those first of which there is more to say; folded if it is long."""
     several = in_order_of_interest(reported)
@@ -127,22 +132,23 @@ def predictions_table(
         return
     told = {one.id for one in reported.findings if one.code != _REGISTERED}
     base = f" at {reported.compared} |" if any(is_changed(one, reported.compared) for one in several) else ""
-    rows = [_stands(reported, one, told, has_base=bool(base)) for one in several]
+    claim = " claim |" if has_claims else ""
+    rows = [_stands(reported, one, told, has_base=bool(base), has_claim=has_claims) for one in several]
     shown = rows if every else fitting(rows, room)
     is_folded = not every and len(rows) > most_open
     yield from ("", f"<details><summary>{len(rows)} predictions</summary>") if is_folded else ()
     yield from (
         "",
-        f"| prediction | stands | recorded |{base} claim |",
-        f"|---|---|---|{'---|' if base else ''}---|",
+        f"| prediction | stands | recorded |{base}{claim}",
+        f"|---|---|---|{'---|' * (bool(base) + bool(claim))}",
     )
     yield from shown
     if len(shown) < len(rows):
-        yield f"| and {len(rows) - len(shown)} more | | |{' |' if base else ''} |"
+        yield f"| and {len(rows) - len(shown)} more | | |{' |' * (bool(base) + bool(claim))}"
     yield from ("", "</details>") if is_folded else ()
 
 
-def _stands(reported: Reported, one: Audited, told: set[str], *, has_base: bool) -> str:
+def _stands(reported: Reported, one: Audited, told: set[str], *, has_base: bool, has_claim: bool) -> str:
     """Return a row; in what words it claims it is told where something was found about it."""
     base = recorded_text(one.base) if is_changed(one, reported.compared) else "the same"
     cells = [
@@ -150,7 +156,7 @@ def _stands(reported: Reported, one: Audited, told: set[str], *, has_base: bool)
         markdown(clipped(stands_text(one), _LONGEST)),
         markdown(recorded_text(one.head)),
         *([markdown(base)] if has_base else []),
-        markdown(clipped(one.claim, _CLAIM)) if one.id in told else "",
+        *([markdown(clipped(one.claim, _CLAIM)) if one.id in told else ""] if has_claim else []),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -13,10 +13,11 @@ import msgspec
 
 from pytest_prereg.audit.audited import Audited
 from pytest_prereg.audit.finding import Finding
+from pytest_prereg.report.findings.rules import COUNTS, OTHER
 from pytest_prereg.report.findings.summing_up import Mark, mark_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from pytest_prereg.report.findings.reported import Reported
 
@@ -86,21 +87,51 @@ def rows_of(reported: Reported) -> list[Row]:
 
 
 def changes(reported: Reported) -> str:
-    """Return how many predictions are changed in what way: ``2 verdicts changed, 25 unchanged``."""
+    """Return how many predictions are changed in what way, and what else is found.
+
+    ``2 verdicts changed, 1 number misquoted, 24 unchanged``
+    """
     return counted_changes(_all(reported))
 
 
 def counted_changes(rows: Iterable[Row]) -> str:
-    """Return how many of the predictions in rows are changed in what way."""
-    counts = Counter(row.change for row in rows if row.one is not None)
+    """Return how many of the predictions in rows are changed in what way, and what else is found of them.
+
+    What is found fault with is not counted as unchanged.
+    """
+    rows = list(rows)
+    counts = Counter(row.change for row in rows if row.one is not None and not _is_flawed(row))
     parts = [
         f"{counts[change]} {_MANY_OF.get(change, change) if counts[change] > 1 else change}"
         for change in (*_COUNTED, *(one for one in Change if one not in _COUNTED))
         if counts[change]
     ]
-    return ", ".join(parts)
+    place = len(parts) - bool(counts[Change.NONE])
+    return ", ".join([*parts[:place], *_flaws(rows), *parts[place:]])
 
 
+def _is_flawed(row: Row) -> bool:
+    return row.change is Change.NONE and row.mark is not Mark.NOTICE
+
+
+def _flaws(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield how many findings there are of each kind of which the changes tell nothing."""
+    counts = Counter(
+        COUNTS.get(one.code, OTHER)
+        for row in rows
+        for one in row.findings
+        if mark_of(one) not in (Mark.NOTICE, Mark.UNKNOWN) and row.change not in _TOLD.get(one.code, ())
+    )
+    yield from (f"{count} {several if count > 1 else single}" for (single, several), count in counts.items())
+
+
+_TOLD = {
+    "PR202": {Change.AMENDED},
+    "PR203": {Change.GONE, Change.WITHDRAWN},
+    "PR204": {Change.BOTH},
+    "PR205": {Change.LOST, Change.VERDICT, Change.AGAIN},
+}
+"""Codes whose findings are counted as changes."""
 _COUNTED = (Change.GONE, Change.VERDICT, Change.LOST)
 """What is counted first."""
 

@@ -1,4 +1,4 @@
-"""What a pull request changes, as lines of text: the worst first, who approves it, and what to type next.
+"""What a pull request changes, as lines of text: the worst first, who decides what, and what to type next.
 
 No line is wider than asked for, but for commands: those are to be copied.
 """
@@ -12,8 +12,9 @@ from pytest_prereg.report.columns import ascii_text, broken
 from pytest_prereg.report.findings import pull_request_words as words
 from pytest_prereg.report.findings.harmless import harmless_line, plain
 from pytest_prereg.report.findings.pull_request import Row, changes, folded, rows_of
+from pytest_prereg.report.findings.pull_request_steps import Step, committed, to_decide, to_type
 from pytest_prereg.report.findings.summing_up import next_command, place_of, result
-from pytest_prereg.report.findings.terminal import Text, acknowledged, advice, hung, indent_of, unproven
+from pytest_prereg.report.findings.terminal import Text, hung, indent_of, unproven
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _SHOWN = {"supported": "+", "refuted": "-", "inconclusive": "?"}
 _SHORT = 8
+_INNER = 5
+_TOGETHER = 10
+"""Most names, and most commands, of one step."""
 _LABEL = 7
 """Characters of a label with the room behind it."""
 
@@ -39,13 +43,12 @@ def pull_request_lines(
         unicode: Whether the terminal shows more than ASCII.
     """
     text: Text = str if unicode else ascii_text
-    said = set[tuple[str, str]]()
     parts = folded(rows_of(reported), every=every)
     lines = [
         *(line for told in _top(reported) for line in broken(text(plain(told)), width)),
         "",
-        *(line for part in parts for line in (*_part(part, width, text, said), "")),
-        *_below(reported, width, text),
+        *(line for part in parts for line in (*_part(part, width, text), "")),
+        *_below(reported, width, text, every=every),
         *unproven(reported, width, text),
         *([""] if reported.unproven else []),
         *broken(text(result(reported)), width),
@@ -62,7 +65,7 @@ def _top(reported: Reported) -> Iterator[str]:
     yield f"{base} → {head} · {told or 'no predictions'}" if reported.base or reported.head else told
 
 
-def _part(rows: list[Row], width: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
+def _part(rows: list[Row], width: int, text: Text) -> Iterator[str]:
     row, inner = rows[0], indent_of(width)
     if len(rows) > 1:
         told = text(plain(f"{words.folded_rows(rows)} (--all)"))
@@ -73,7 +76,7 @@ def _part(rows: list[Row], width: int, text: Text, said: set[tuple[str, str]]) -
         start = f"{' ' * inner}{label:<{_LABEL}}"
         yield from hung(start, text(plain(told)), width, len(start))
     for finding in words.told_apart(row):
-        yield from _finding(finding, width, text, said)
+        yield from _finding(finding, width, text)
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
@@ -82,9 +85,11 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     if one is None:
         return
     by, when = words.moved(one), words.registration(one, row.change)
+    if claim := words.claim(one):
+        yield "claim", claim
     yield "base", _verdict(words.base_verdict(row))
     yield "here", _verdict(words.here_verdict(row)) + (f", moved {by}" if by else "")
-    yield from ((label, told) for label, told in (("wants", one.wants), ("when", when)) if told)
+    yield from ((label, told) for label, told in (("wants", words.wants(one)), ("when", when)) if told)
     if one.given is not None:
         yield "note", words.UNRECORDED
     if one.status == "withdrawn" and one.withdrawal:
@@ -102,21 +107,71 @@ def _verdict(recorded: Recorded | str) -> str:
     return f"{sign} {words.verdict_word(recorded)} {numbers}".rstrip()
 
 
-def _finding(finding: Finding, width: int, text: Text, said: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield what a finding says, whether it is acknowledged, and what to do about it."""
+def _finding(finding: Finding, width: int, text: Text) -> Iterator[str]:
+    """Yield what a finding says, and what the author answers."""
     start = f"{' ' * indent_of(width)}{finding.code:<{_LABEL}}"
     where = ", ".join(filter(None, (place_of(finding), (finding.commit or "")[:_SHORT])))
     told = words.message_of(finding).lstrip(": ") + (f" ({where})" if where else "")
     yield from hung(start, text(plain(told)), width, len(start))
-    inner, room = " " * len(start), width - len(start)
-    if finding.acknowledged is not None:
-        yield from (inner + line for line in broken(text(acknowledged(finding, said)), room))
-    else:
-        yield from (inner + line for line in advice(finding, room, text, said))
+    if answer := words.answer(finding):
+        yield from (" " * len(start) + line for line in broken(text(plain(answer)), width - len(start)))
 
 
-def _below(reported: Reported, width: int, text: Text) -> Iterator[str]:
-    """Yield who approves it, and what was there before."""
-    for sentence in words.sentences(reported):
-        yield from broken(text(plain(sentence)), width)
+def _below(reported: Reported, width: int, text: Text, *, every: bool) -> Iterator[str]:
+    """Yield what the reviewer decides, what the author types, and what was there before."""
+    together = len(reported.findings) if every else _TOGETHER
+    first = [told for _, told in words.asked(reported)]
+    deciding = [f"{_named(one, together)}: {one.words[0]}" for one in to_decide(reported)]
+    if told := [*first, *deciding, *filter(None, [words.approval(reported)])]:
+        yield "you, who review:"
+        yield from (line for each in told for line in hung("  - ", text(plain(each)), width, 4))
         yield ""
+    steps = to_type(reported)
+    if steps:
+        yield "the author:"
+        for number, step in enumerate(steps, 1):
+            yield from _typed(number, step, width, text, together)
+        yield from _committed(len(steps) + 1, committed(reported, steps), width, text)
+        yield ""
+    yield from _standing(reported, width, text)
+
+
+def _named(step: Step, together: int) -> str:
+    names = list(dict.fromkeys(one.id or place_of(one) for one in step.findings))
+    more = f" {_more(len(names) - together)}" if len(names) > together else ""
+    return f"{step.code} {', '.join(names[:together])}{more}"
+
+
+def _more(count: int) -> str:
+    return f"and {count} more (--all)"
+
+
+def _typed(number: int, step: Step, width: int, text: Text, together: int) -> Iterator[str]:
+    """Yield a step with all its commands, those of one kind together."""
+    yield from hung(f"  {number}. ", text(plain(f"{_named(step, together)}:")), width, _INNER)
+    for place, told in enumerate(step.words):
+        commands = step.commands[place] if place < len(step.commands) else ()
+        yield from (" " * _INNER + line for line in broken(text(plain(told)), width - _INNER))
+        yield from (" " * _INNER + "  " + text(plain(command)) for command in commands[:together])
+        if len(commands) > together:
+            yield f"{' ' * _INNER}  {_more(len(commands) - together)}"
+
+
+def _committed(number: int, last: tuple[str, str], width: int, text: Text) -> Iterator[str]:
+    told, command = last
+    if command:
+        yield from hung(f"  {number}. ", text(plain(told)), width, _INNER)
+        yield " " * _INNER + "  " + text(plain(command))
+
+
+def _standing(reported: Reported, width: int, text: Text) -> Iterator[str]:
+    told, kinds = words.standing(reported)
+    if not told:
+        return
+    yield from broken(text(plain(f"{told}:")), width)
+    for one in kinds:
+        names = ", ".join(f"{name}{f' ({note})' if note else ''}" for name, note in one.names if name)
+        more = f" and {one.more} more" if one.more else ""
+        line = f"{one.few}{': ' if names else ''}{names}{more}"
+        yield from hung(f"  {text(plain(one.code)):<{_LABEL}}", text(plain(line)), width, 2 + _LABEL)
+    yield ""

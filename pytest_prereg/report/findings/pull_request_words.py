@@ -5,12 +5,14 @@ Locks are written by whoever opens the pull request: no number and no word in on
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.evidence.naming import shown
+from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.numbers import decimals, number_texts, place_of
 from pytest_prereg.report.findings.harmless import clipped
 from pytest_prereg.report.findings.pull_request import NEW, Change, Row, rows_of
@@ -30,8 +32,15 @@ _NUMBERS = 80
 _FEW = 90
 """Cells of what is said in few words."""
 _REASON = 160
+_ANSWER = 400
+_CLAIM = 100
+_RECORDED = "recorded as "
+_OWN = re.compile(r"^(amended|excluded|voided): ")
+"""What a reason that the lock has for what it does begins with."""
 _SHORT = 8
 _REGISTERED = "PR201"
+TABLED = frozenset({"PR204"})
+"""Reviews that say no more than their row does."""
 _NAMED = 5
 _MOST = 6
 """Most kinds of findings that are told of one prediction."""
@@ -89,7 +98,22 @@ def here_verdict(row: Row) -> Recorded | str:
         return f"withdrawn{', counted as refuted' if row.one.is_counted else ''}"
     if row.one.head is None:
         return row.one.given or ("verdict taken out" if row.one.base else "no verdict")
-    return "the same" if row.one.head == row.one.base else row.one.head
+    if row.one.head != row.one.base:
+        return row.one.head
+    found = sum(mark_of(one) is not Mark.NOTICE for one in row.findings)
+    return f"the same verdict, with {plural(found, 'finding')}" if found else "the same verdict"
+
+
+def wants(one: Audited) -> str:
+    """Return what is predicted, and what was where that differs: ``≥ 1.25 → ≥ 1.1``."""
+    return clipped(" → ".join(dict.fromkeys(filter(None, (one.wanted, one.wants)))), _NUMBERS)
+
+
+def claim(one: Audited) -> str:
+    """Return the words of a prediction, and those that it had where they differ."""
+    if one.claim and one.claimed and one.claim != one.claimed:
+        return f"was: {clipped(one.claimed, _CLAIM)} · is: {clipped(one.claim, _CLAIM)}"
+    return clipped(one.claim or one.claimed, _CLAIM)
 
 
 def verdict_word(recorded: Recorded) -> str:
@@ -153,16 +177,19 @@ def registration(one: Audited, change: Change) -> str:
 
     ``registered here in 2f1c0de1, measured in 9ab33e1f``
     """
-    registered, measured = _in(one.registered), _in(one.measured)
-    if one.order is None or one.status == "removed":
+    registered, measured = _in(one.registered, one.registered_on), _in(one.measured, one.measured_on)
+    if one.status == "removed":
+        return f"had been registered{registered}" if registered else ""
+    if one.order is None:
         return ""
     if one.order == "simultaneous":
-        return f"registered and measured in the same commit{measured.replace(' in', ',')}"
+        return f"registered and measured in the same commit{measured.replace(' in', ',', 1)}"
+    first = _ORDERS.get(one.order, "")
     if one.order == "after-evidence" and registered and measured:
-        return f"{_ORDERS[one.order]}: measured{measured}, registered{registered}"
-    if one.order in _ORDERS:
-        return _ORDERS[one.order]
-    return f"{_registered(one, change, registered)}{_measured(one, measured)}"
+        return f"{first}: measured{measured}, registered{registered}"
+    if one.order == "mismatch" and registered:
+        first = f"{first}: {_registered(one, change, registered)}{_measured(one, measured)}"
+    return first or f"{_registered(one, change, registered)}{_measured(one, measured)}"
 
 
 def _registered(one: Audited, change: Change, commit: str) -> str:
@@ -174,19 +201,20 @@ def _registered(one: Audited, change: Change, commit: str) -> str:
 
 
 def _measured(one: Audited, commit: str) -> str:
-    then = f", measured{commit}" if commit else (", not measured yet" if one.head is None else "")
+    is_open = one.head is None and one.order != "mismatch"
+    then = f", measured{commit}" if commit else (", not measured yet" if is_open else "")
     return f"{then}; its data were known: a replication" if one.standing == "replication" else then
 
 
-def _in(commit: str | None) -> str:
-    return f" in {commit[:_SHORT]}" if commit else ""
+def _in(commit: str | None, day: str | None) -> str:
+    return f" in {commit[:_SHORT]}{f' ({day})' * bool(day)}" if commit else ""
 
 
 def remarks(row: Row) -> Iterator[str]:
-    """Yield each code with few words, how often it is there, whether it is acknowledged; then the flags."""
-    told = Counter((one.code, _brief(one), one.acknowledged is not None) for one in told_apart(row))
-    for (code, brief, is_seen), times in list(told.items())[:_MOST]:
-        yield f"{code} {brief}{f' ({times} times)' * (times > 1)}{', acknowledged' * is_seen}"
+    """Yield each code with few words, how often it is there, and what the author answers; then the flags."""
+    told = Counter((one.code, brief(one), answer(one, _FEW)) for one in told_apart(row))
+    for (code, few, said), times in list(told.items())[:_MOST]:
+        yield f"{code} {few}{f' ({times} times)' * (times > 1)}{f'; {said}' * bool(said)}"
     if len(told) > _MOST:
         yield f"and {len(told) - _MOST} more"
     if row.one is not None and row.one.given is not None:
@@ -202,12 +230,21 @@ def told_apart(row: Row) -> list[Finding]:
     return [one for one in row.findings if one.code != _REGISTERED or row.one is None]
 
 
-def _brief(finding: Finding) -> str:
+def brief(finding: Finding) -> str:
+    """Return what a finding is in a few words."""
     if finding.untold:
         return "could not be told"
     if finding.code not in RULES:
         return clipped(finding.message, _FEW)
     return _BRIEF.get((finding.code, finding.level)) or rule_of(finding.code).brief
+
+
+def is_tabled(finding: Finding, row: Row) -> bool:
+    """Whether the row of a finding says all that it says itself."""
+    if finding.level is Level.REVIEW:
+        return finding.code in TABLED
+    is_withdrawal = row.change is Change.WITHDRAWN and finding.code == "PR203"
+    return (finding.code == _REGISTERED or is_withdrawal) and finding.level is Level.NOTICE
 
 
 def folded_rows(rows: list[Row]) -> str:
@@ -219,47 +256,99 @@ def folded_rows(rows: list[Row]) -> str:
 
 def message_of(finding: Finding) -> str:
     """Return what a finding says, to be put behind its prediction's name: it is not named again."""
-    message = finding.message.rstrip(".")
+    message = _without_answer(finding).rstrip(".")
     behind = message.removeprefix(f'"{finding.id}"')
     return behind if behind != message else f": {message}"
 
 
-def in_general(finding: Finding) -> str:
-    """Return what to do about findings of this kind, for one that does not say it itself."""
-    to_do = rule_of(finding.code).to_do.replace("`", "")
-    return f"{to_do[0].upper()}{to_do[1:]}."
+def answer(finding: Finding, most: int = _ANSWER) -> str:
+    """Return with what the lock answers a review, and whose words that are; empty where it does not."""
+    reason = finding.acknowledged
+    if reason is None:
+        return ""
+    if reason.startswith(_RECORDED):
+        return f"the lock has it {clipped(reason, most)}"
+    return f'the author\'s reason: "{clipped(_OWN.sub("", reason), most)}"'
 
 
-def sentences(reported: Reported) -> Iterator[str]:
-    """Yield who has to approve what is for a person to decide, and what fails at the base already."""
-    for told in (_approval(reported), _already(reported)):
-        if told:
-            yield f"{told[0].upper()}{told[1:]}."
+def _without_answer(finding: Finding) -> str:
+    """Return what a finding says without the reason that is told beside it."""
+    reason = _OWN.sub("", finding.acknowledged or "")
+    first, _, rest = finding.message.rpartition(f": {reason}") if reason else ("", "", "")
+    return f"{first}{rest}" if first and (not rest or rest.startswith(" (")) else finding.message
 
 
-def _approval(reported: Reported) -> str:
-    marks = {mark_of(one) for one in reported.findings}
+def asked(reported: Reported) -> Iterator[tuple[Mark, str]]:
+    """Yield what a reviewer has to know of errors, and of what could not be told."""
+    marks = Counter(map(mark_of, reported.findings))
+    if count := marks[Mark.ERROR]:
+        what = "it" if count == 1 else "them"
+        told = f"Ask the author to mend {what}, as below: an error can't be acknowledged"
+        yield Mark.ERROR, f"{plural(count, 'error')}. {told}."
+    if count := marks[Mark.UNKNOWN]:
+        told = "the checkout lacks something, and nothing is known to be wrong"
+        yield Mark.UNKNOWN, f"{count} could not be told: {told}."
+
+
+def approval(reported: Reported) -> str:
+    """Return who has to approve what is for a person to decide; empty where nothing is."""
+    reviews = [one for one in reported.findings if one.level is Level.REVIEW]
+    is_open = any(mark_of(one) is Mark.REVIEW for one in reviews)
     lock = clipped(shown(reported.file.with_suffix(".lock")), _REASON)
-    if not marks & {Mark.REVIEW, Mark.SEEN}:
+    if not reviews or (is_open and all(one.unapproved for one in reviews)):
         return ""
+    if reported.covered and is_open:
+        return (
+            "If it may stand, the author acknowledges it in this pull request, as below. The reason is then "
+            f"in {lock}: read it and approve, as a code owner of that (by {reported.covered} at the base)."
+        )
     if reported.covered:
-        first = "once that is acknowledged in the lock, " if Mark.REVIEW in marks else ""
-        return f"{first}a code owner of {lock} has to approve it, by {reported.covered} at the base"
-    if Mark.REVIEW not in marks:
-        return f"the lock's word is enough here: no CODEOWNERS at the base covers {lock}"
+        is_wrong = any(mark_of(one) is Mark.ERROR for one in reported.findings)
+        first = "Once the errors are mended, approve" if is_wrong else "Approve"
+        owner = f"a code owner of {lock} (by {reported.covered} at the base)"
+        return f"{first} as {owner}, if the reasons convince."
+    if not is_open:
+        return f"The lock's word is enough here: no CODEOWNERS at the base covers {lock}."
     return (
-        f"no CODEOWNERS at the base covers {lock}: this stays red until a person merges over it, or the "
-        "base's workflow passes --acknowledge lock"
+        f"No CODEOWNERS at the base covers {lock}: this stays red until a person merges over it, or the "
+        "base's workflow passes --acknowledge lock."
     )
 
 
-def _already(reported: Reported) -> str:
-    if not reported.standing:
+class Standing(NamedTuple):
+    """What fails at the base already, of one kind."""
+
+    code: str
+    few: str
+    """What it is, in few words."""
+    names: tuple[tuple[str, str], ...]
+    """What it is about, each with what this pull request does to that."""
+    more: int
+    """How many more there are."""
+
+
+def standing(reported: Reported) -> tuple[str, list[Standing]]:
+    """Return what fails at the base already, in one line, and of each kind what it is about."""
+    told = f"At the base already, and not of this pull request: {counted(reported.standing)}"
+    gone = {row.name for row in rows_of(reported) if row.change in (Change.GONE, Change.WITHDRAWN)}
+    groups: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for one in reported.standing:
+        about = {one.id, *one.about.replace(",", "").split()} & gone
+        groups.setdefault((one.code, brief(one)), {})[clipped(one.id, _WORD), _removes(one, about)] = None
+    kinds = [
+        Standing(code, few, tuple(names)[:_NAMED], max(0, len(names) - _NAMED))
+        for (code, few), names in groups.items()
+    ]
+    return told if kinds else "", kinds
+
+
+def _removes(finding: Finding, gone: set[str]) -> str:
+    """Return that a pull request takes out what a finding is about; empty where it does not."""
+    if not gone:
         return ""
-    named = (" ".join(filter(None, (one.code, one.id))) for one in reported.standing)
-    return (
-        f"at the base already, and not of this pull request: {counted(reported.standing)} ({_named(named)})"
-    )
+    if finding.id in gone:
+        return "removed by this pull request"
+    return f"this pull request removes {', '.join(clipped(name, _WORD) for name in sorted(gone))}"
 
 
 def _named(names: Iterable[str]) -> str:

@@ -106,7 +106,7 @@ RULES = {
         "two predictions of one question, of which not both can be right, or one is for certain",
         "say which of them was expected, and acknowledge it, or withdraw one",
         "that contradict each other",
-        "contradicts another",
+        "contradictory pair",
     ),
     "PR215": Rule(
         "a prediction was judged after its withdrawal",
@@ -142,3 +142,26 @@ def rule_of(code: str) -> Rule:
         "the study, its lock or its evidence is not sound", "see the error codes", f"of {code}", "not sound"
     )
     return RULES.get(code, other)
+
+
+COUNTS = {
+    "PR202": ("amendment", "amendments"),
+    "PR203": ("removed, not withdrawn", "removed, not withdrawn"),
+    "PR204": ("registered and judged", "registered and judged"),
+    "PR205": ("recorded verdict in question", "recorded verdicts in question"),
+    "PR206": ("about an earlier version of its subject", "about earlier versions of their subjects"),
+    "PR207": ("file of evidence removed or altered", "files of evidence removed or altered"),
+    "PR208": ("set aside after the data", "set aside after the data"),
+    "PR209": ("made easier to meet", "made easier to meet"),
+    "PR210": ("number misquoted", "numbers misquoted"),
+    "PR211": ("verdict that does not follow", "verdicts that do not follow"),
+    "PR212": ("not registered before its evidence", "not registered before their evidence"),
+    "PR213": ("series abandoned, voided or not finished", "series abandoned, voided or not finished"),
+    "PR214": ("contradictory pair", "contradictory pairs"),
+    "PR215": ("judged after its withdrawal", "judged after their withdrawal"),
+    "PR216": ("with data before its registration", "with data before their registration"),
+    "PR152": ("acknowledged and not found", "acknowledged and not found"),
+}
+"""What one finding is behind its number, and what several are."""
+OTHER = "other flaw", "other flaws"
+"""The same of a code that is no rule."""
