@@ -21,6 +21,7 @@ from pytest_prereg.audit.gating.approving import approved
 from pytest_prereg.audit.gating.compared import compared
 from pytest_prereg.audit.gating.ends import Ends
 from pytest_prereg.audit.gating.judged_here import judged_here, loosened
+from pytest_prereg.audit.gating.restoring import restorable
 from pytest_prereg.audit.history.grades import Grade
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
     every = [one for one in head.audit.findings if one not in stale]
     brought, standing = _told_apart(every, base.findings)
     both = list(judged_here(head.state, base))
-    told = {one.id for one in both}
-    kept = [one for one in brought if not (one.id in told and _is_simultaneous(one))]
+    judged = {one.id for one in both}
+    kept = [one for one in brought if not (one.id in judged and _is_simultaneous(one))]
     own = [
         _answerable(one, approval.ends)
         for one in (*both, *loosened(head.state, base), *map(_to_review, stale))
@@ -76,7 +77,8 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
     elsewhere = [
         one for one in base.left if all((one.code, one.id) != (each.code, each.id) for each in every)
     ]
-    findings = approved([*kept, *own, *elsewhere], head.state.lock, base.lock, approval)
+    told = restorable([*kept, *own, *elsewhere], head, base, approval.ends)
+    findings = approved(told, head.state.lock, base.lock, approval)
     return Gate(
         study=head.audit.study,
         ends=approval.ends,
