@@ -168,7 +168,8 @@ def test_a_page_is_named_with_its_line_and_committed_as_well():
 
 
 def test_a_command_stays_whole_however_many_pages_are_mended():
-    several = [finding("PR210", CHANGED.id, path=f"{'page' * 20}-{number}.md") for number in range(30)]
+    cite, pages = "To write it: pytest-prereg cite", [f"{'page' * 20}-{number}.md" for number in range(30)]
+    several = [finding("PR210", CHANGED.id, path=page, advice=cite) for page in pages]
     last = items_of(page_of(*several, predictions=(CHANGED,)), "The author", "ol")[-1]
     assert codes_in(last) == ["git add --update && git commit -m 'Mend PR210' && git push"]
 
