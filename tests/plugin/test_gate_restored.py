@@ -81,6 +81,15 @@ def test_what_was_made_easier_is_restored_and_amended_back(pull: PullRequest) ->
     assert pull.gate().exit == 0
 
 
+def test_what_has_to_wait_for_the_commit_is_told_behind_it(pull: PullRequest) -> None:
+    pull.amend(*EASIER)
+    said = pull.prereg("gate", "--base", "main", "--format", "markdown").output
+    steps = [line for line in said.splitlines() if line[:2] in ("1.", "2.", "3.")]
+    assert [word in step for word, step in zip(("amend", "git push", "--prereg-record"), steps, strict=True)]
+    assert "--prereg-record" not in steps[0]
+    assert pull.prereg("gate", "--base", "main").output.splitlines()[-1].startswith("next:  git checkout ")
+
+
 def test_where_more_changed_nothing_that_was_done_beside_is_thrown_away(pull: PullRequest) -> None:
     gone(pull)
     pull.add(SUCCESSOR)

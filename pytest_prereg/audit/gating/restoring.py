@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pytest_prereg.registry.lock import Lock
 
 _GONE, _EASIER = "PR203", "PR209"
-_RECORD = (
-    "Once that is committed, record its verdict again and commit that: pytest --prereg-verify --prereg-record"
-)
+AFTERWARDS = "Once that is committed, "
+"""How that part of an advice begins which can be done no earlier."""
+_RECORD = f"{AFTERWARDS}record its verdict again and commit that: pytest --prereg-verify --prereg-record"
 _SHORT = 8
 _ANEW = "What is expected now is another claim, and is registered under an id of its own."
 

@@ -28,6 +28,7 @@ from pytest_prereg.report.findings.pull_request import Row, changes, counted_cha
 from pytest_prereg.report.findings.pull_request_steps import (
     Step,
     committed,
+    parted,
     place_told,
     to_decide,
     to_type,
@@ -194,11 +195,12 @@ def _lists(reported: Reported, told: set[Finding], *, every: bool) -> Iterator[s
     if asked or deciding or approval:
         yield from ("", "**You, who review**", "", *asked, *(f"- {item}" for item in deciding))
         yield from [f"- {markdown(clipped(approval, _LINE))}"] if approval else []
-    steps = to_type(reported)
+    steps, later = parted(to_type(reported))
     typing = _listed(steps, _typed, _ROOM[3], told, every=every)
     told_last, command = committed(reported, steps)
     if command:
         typing.append(f"{markdown(clipped(told_last, _LINE))} {code(clipped(command, _LINE))}")
+    typing += _listed(later, _typed, _LEAST, told, every=every)
     if typing:
         yield from ("", "**The author**", "")
         yield from (f"{number}. {item}" for number, item in enumerate(typing, 1))

@@ -10,8 +10,10 @@ import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from pytest_prereg.audit.finding import Finding
+from pytest_prereg.audit.gating.restoring import AFTERWARDS
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.report.findings.pull_request import rows_of
 from pytest_prereg.report.findings.pull_request_words import TABLED
@@ -56,6 +58,37 @@ class Step(msgspec.Struct, kw_only=True, frozen=True):
     """What is typed for each of the words."""
     is_told: bool = False
     """Whether what was found is told with it, or elsewhere already."""
+
+
+def parted(steps: Iterable[Step]) -> tuple[list[Step], list[Step]]:
+    """Return what is done before all of it is committed, and what can only be done afterwards."""
+    steps = list(steps)
+    return [_part(one, later=False) for one in steps], [
+        each for one in steps if (each := _part(one, later=True)).words
+    ]
+
+
+def _part(step: Step, *, later: bool) -> Step:
+    commands = [*step.commands, *[()] * (len(step.words) - len(step.commands))]
+    kept = [
+        pair for pair in zip(step.words, commands, strict=True) if pair[0].startswith(AFTERWARDS) is later
+    ]
+    return replace(
+        step,
+        words=tuple(told for told, _ in kept),
+        commands=tuple(typed for _, typed in kept),
+        is_told=step.is_told and not later,
+    )
+
+
+def next_of(steps: Iterable[Step]) -> str | None:
+    """Return what to type first: of a review what acknowledges it, where anything does."""
+    for step in steps:
+        if commands := [command for several in step.commands for command in several]:
+            is_review = step.mark is Mark.REVIEW
+            own = [command for command in commands if is_review and command.startswith(_ACKNOWLEDGE)]
+            return (own or commands)[0]
+    return None
 
 
 def to_decide(reported: Reported) -> list[Step]:

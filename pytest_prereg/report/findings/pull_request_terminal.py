@@ -12,7 +12,14 @@ from pytest_prereg.report.columns import ascii_text, broken
 from pytest_prereg.report.findings import pull_request_words as words
 from pytest_prereg.report.findings.harmless import harmless_line, plain
 from pytest_prereg.report.findings.pull_request import Row, changes, folded, rows_of
-from pytest_prereg.report.findings.pull_request_steps import Step, committed, to_decide, to_type
+from pytest_prereg.report.findings.pull_request_steps import (
+    Step,
+    committed,
+    next_of,
+    parted,
+    to_decide,
+    to_type,
+)
 from pytest_prereg.report.findings.summing_up import next_command, place_of, result
 from pytest_prereg.report.findings.terminal import Text, hung, indent_of, unproven
 
@@ -53,7 +60,7 @@ def pull_request_lines(
         *([""] if reported.unproven else []),
         *broken(text(result(reported)), width),
     ]
-    if command := next_command(reported):
+    if command := next_of(to_type(reported)) or next_command(reported):
         lines.append(text(plain(f"next:  {command}")))
     return [harmless_line(line.rstrip()) for line in lines]
 
@@ -126,12 +133,14 @@ def _below(reported: Reported, width: int, text: Text, *, every: bool) -> Iterat
         yield "you, who review:"
         yield from (line for each in told for line in hung("  - ", text(plain(each)), width, 4))
         yield ""
-    steps = to_type(reported)
+    steps, later = parted(to_type(reported))
     if steps:
         yield "the author:"
         for number, step in enumerate(steps, 1):
             yield from _typed(number, step, width, text, together)
         yield from _committed(len(steps) + 1, committed(reported, steps), width, text)
+        for number, step in enumerate(later, len(steps) + 2):
+            yield from _typed(number, step, width, text, together)
         yield ""
     yield from _standing(reported, width, text)
 
