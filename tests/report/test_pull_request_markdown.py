@@ -33,7 +33,7 @@ from pytest_prereg.report.findings.rendering import rendered
 COMMENT = 65_536
 """Characters of a comment of GitHub."""
 COLUMNS = 7
-CAME = "2f1c0de3, measured in 9ab33e14"
+CAME = "2f1c0de3, then measured in 9ab33e14"
 OURS = {
     *("h2", "p", "strong", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em", "br"),
     *("details", "summary"),

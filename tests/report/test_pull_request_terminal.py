@@ -46,7 +46,7 @@ def test_a_reviewer_sees_what_changed_by_how_much_and_what_came_first():
         "        here   ? inconclusive (straddles) 1.020 [0.970, 1.070], n 15, moved",
         "               -0.290 (-22 %)",
         "        wants  ≥ 1.25",
-        "        when   registered at the base in 2f1c0de3, measured in 9ab33e14",
+        "        when   registered at the base in 2f1c0de3, then measured in 9ab33e14",
         "        flags  subject-changed",
         '        PR205  the recorded verdict of "fused-is-faster" was changed: from',
         "               supported to inconclusive (predictions.toml:14, cdff1b98)",

@@ -101,9 +101,9 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
 @pytest.mark.parametrize(
     ("keys", "text"),
     [
-        ({}, "registered at the base in 2f1c0de3, measured in 9ab33e14"),
-        ({"registered": None}, "registered at the base, measured in 9ab33e14"),
-        (NEW, "registered here in 2f1c0de3, measured in 9ab33e14"),
+        ({}, "registered at the base in 2f1c0de3, then measured in 9ab33e14"),
+        ({"registered": None}, "registered at the base, then measured in 9ab33e14"),
+        (NEW, "registered here in 2f1c0de3, then measured in 9ab33e14"),
         (NEW | {"measured": None, "head": None}, "registered here in 2f1c0de3, not measured yet"),
         (
             {"order": "after-evidence"},
@@ -113,26 +113,26 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
         ({"order": "simultaneous"}, "registered and measured in the same commit, 9ab33e14"),
         (
             {"order": "mismatch"},
-            "the evidence is of another registration: registered at the base in 2f1c0de3, measured in 9ab33e14",
+            "the evidence is of another registration: measured in 9ab33e14, then registered at the base in 2f1c0de3",
         ),
         ({"order": "mismatch", "registered": None}, "the evidence is of another registration"),
         (
             {"registered_on": "2026-11-28", "measured_on": "2026-11-30"},
-            "registered at the base in 2f1c0de3 (2026-11-28), measured in 9ab33e14 (2026-11-30)",
+            "registered at the base in 2f1c0de3 (2026-11-28), then measured in 9ab33e14 (2026-11-30)",
         ),
         ({"order": "unverifiable"}, "whether it was registered before can't be told"),
         ({"order": "unregistered"}, "not registered"),
         (
             {"order": "registered-one-side"},
-            "registered at the base in 2f1c0de3, on one side of a merge, measured in 9ab33e14",
+            "registered at the base in 2f1c0de3, on one side of a merge, then measured in 9ab33e14",
         ),
         (
             NEW | {"order": "witnessed"},
-            "registered here in 2f1c0de3, before its evidence as a tag shows, measured in 9ab33e14",
+            "registered here in 2f1c0de3, before its evidence as a tag shows, then measured in 9ab33e14",
         ),
         (
             {"standing": "replication"},
-            "registered at the base in 2f1c0de3, measured in 9ab33e14; its data were known: a replication",
+            "registered at the base in 2f1c0de3, then measured in 9ab33e14; its data were known: a replication",
         ),
         ({"order": None, "status": "removed"}, "had been registered in 2f1c0de3"),
         ({"order": None, "status": "removed", "registered": None}, ""),
@@ -146,7 +146,7 @@ def test_whether_the_registration_came_first_is_said_with_the_commits(keys, text
 
 def test_what_was_registered_before_and_changed_here_is_amended():
     one = compared("p", recorded(), recorded(), **NEW)
-    assert registration(one, Change.AMENDED) == "amended here in 2f1c0de3, measured in 9ab33e14"
+    assert registration(one, Change.AMENDED) == "amended here in 2f1c0de3, then measured in 9ab33e14"
 
 
 @pytest.mark.parametrize(

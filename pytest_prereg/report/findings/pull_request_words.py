@@ -175,7 +175,7 @@ def count(one: Audited) -> str:
 def registration(one: Audited, change: Change) -> str:
     """Return whether a prediction was registered before its evidence, and where either came in.
 
-    ``registered here in 2f1c0de1, measured in 9ab33e1f``
+    ``registered here in 2f1c0de1, then measured in 9ab33e1f``
     """
     registered, measured = _in(one.registered, one.registered_on), _in(one.measured, one.measured_on)
     if one.status == "removed":
@@ -187,8 +187,8 @@ def registration(one: Audited, change: Change) -> str:
     first = _ORDERS.get(one.order, "")
     if one.order == "after-evidence" and registered and measured:
         return f"{first}: measured{measured}, registered{registered}"
-    if one.order == "mismatch" and registered:
-        first = f"{first}: {_registered(one, change, registered)}{_measured(one, measured)}"
+    if one.order == "mismatch" and registered and measured:
+        return f"{first}: measured{measured}, then {_registered(one, change, registered)}"
     return first or f"{_registered(one, change, registered)}{_measured(one, measured)}"
 
 
@@ -201,8 +201,8 @@ def _registered(one: Audited, change: Change, commit: str) -> str:
 
 
 def _measured(one: Audited, commit: str) -> str:
-    is_open = one.head is None and one.order != "mismatch"
-    then = f", measured{commit}" if commit else (", not measured yet" if is_open else "")
+    is_open = one.head is None
+    then = f", then measured{commit}" if commit else (", not measured yet" if is_open else "")
     return f"{then}; its data were known: a replication" if one.standing == "replication" else then
 
 
