@@ -16,6 +16,7 @@ from pytest_prereg.measure.workloads.language.recording import one_or_all
 from pytest_prereg.measure.workloads.sandbox import bubblewrap
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox
 from pytest_prereg.measure.workloads.sandbox.grading import verifier_digest
+from pytest_prereg.measure.workloads.sandbox.modal.client import ModalSandbox
 from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
 from pytest_prereg.measure.workloads.sandbox_settings import SandboxSetting
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     # What runs in processes of its own: imported nowhere, and its versions count all the same.
     from pytest_prereg.measure.workloads.sandbox import driver, supervisor  # noqa: F401
     from pytest_prereg.measure.workloads.sandbox.completions import Completion
+    from pytest_prereg.measure.workloads.sandbox.modal import inside  # noqa: F401
     from pytest_prereg.measure.workloads.sandbox.outcomes import Graded
 
 WORKLOAD_VERSION = "1"
@@ -61,6 +63,7 @@ _TOLD = 50
         "out_of_memory": {"unit": "1", "exact": True},
         "output_limited": {"unit": "1", "exact": True},
         "infrastructure_faults": {"unit": "1", "exact": True},
+        "creation_refusals": {"unit": "1", "exact": True},
         "credit_mean": {"unit": "1", "exact": True},
         "survivors": {"unit": "1", "exact": True},
         "gaps": {"unit": "1", "exact": True},
@@ -86,6 +89,9 @@ def sandbox_reward(
     output: int = 64 * 1024,
     packages: Sequence[str] = (),
     attempts: int = 2,
+    where: str = "here",
+    creations_per_second: float = 4.0,
+    creations_at_once: int = 8,
 ) -> None:
     """Grade a batch of programs, each in a sandbox of its own, ``workers`` at a time.
 
@@ -96,10 +102,15 @@ def sandbox_reward(
     and kept from nothing else. A sandbox that failed for no reason of its program's is made again, up to
     ``attempts`` times in all; a repeat in which a program has no verdict then is invalid.
 
+    With ``where = "modal"`` sandboxes are Modal's, one for each program as here. The creation of one begins
+    when a token bucket allows it, that gets ``creations_per_second`` and holds ``creations_at_once``.
+
     ``t_batch`` is from submitting the batch to the last verdict, and ``graded_rate`` completions by it.
     ``t_reward`` has a sample per completion, from its program's start until nothing of it was left,
     ``reward_work`` is their sum and ``reward_longest`` the largest. ``creation`` has a sample per sandbox
-    made, unused ones included, and ``creation_rate`` is their number by the time in which any was being made.
+    made, unused ones included, and ``creation_rate`` is their number by the time in which any was being made,
+    or waited to be. ``creation_refusals`` counts those that Modal refused for there being too many, and that
+    were asked for again.
     ``overshoot_largest`` is by how much the longest was beyond its deadline, 0 if none was. Counts are of
     completions, by outcome; ``infrastructure_faults`` also has those that were graded again.
     ``credit_mean`` is over completions, of the share of their tests that passed. ``survivors`` are processes
@@ -108,7 +119,7 @@ def sandbox_reward(
 
     Raises:
         ValueError: Some parameters, or rows, can't be run; the message says of each what to write.
-        SandboxUnavailableError: This machine can't isolate; the message says what is missing.
+        SandboxUnavailableError: This machine, or Modal, can't isolate; the message says what is missing.
     """
     setting = SandboxSetting(
         completions=completions,
@@ -128,6 +139,9 @@ def sandbox_reward(
         output=output,
         packages=packages,
         attempts=attempts,
+        where=where,
+        creations_per_second=creations_per_second,
+        creations_at_once=creations_at_once,
     )
     batch = setting.batch(repeat.seed)
     course = _run(setting, batch.completions)
@@ -151,7 +165,12 @@ class _Course:
     isolation: str
     missing: tuple[str, ...]
     creations: list[tuple[float, float]] = field(default_factory=list)
+    makings: list[tuple[float, float]] = field(default_factory=list)
+    """The same from when each was wanted, where that had to wait for its turn."""
     survivors: int = 0
+    refusals: int = 0
+    modal: dict[str, object] | None = None
+    """What is told of Modal, where it was asked."""
 
     @property
     def without_verdict(self) -> list[Graded]:
@@ -173,13 +192,7 @@ def _told(graded: Graded) -> str | None:
 
 def _run(setting: SandboxSetting, completions: Sequence[Completion]) -> _Course:
     belonged = _processes()
-    with Sandbox(
-        limits=setting.limits(),
-        workers=setting.workers,
-        warm=setting.warm,
-        isolation=setting.isolation,
-        packages=setting.package_folders(),
-    ) as sandbox:
+    with _opened(setting) as sandbox:
         began = monotonic()
         verdicts, faults = _graded(sandbox, completions, setting.attempts)
         course = _Course(
@@ -190,8 +203,31 @@ def _run(setting: SandboxSetting, completions: Sequence[Completion]) -> _Course:
             missing=sandbox.missing,
         )
         course.creations = sandbox.creations()
+        if isinstance(sandbox, ModalSandbox):
+            course.makings = [(each.wanted, each.ready) for each in sandbox.makings()]
+            course.refusals, course.modal = sandbox.refusals, sandbox.told()
     course.survivors = len(_processes() - belonged)
+    if isinstance(sandbox, ModalSandbox):
+        course.survivors += sandbox.left
     return course
+
+
+def _opened(setting: SandboxSetting) -> Sandbox | ModalSandbox:
+    if setting.where == "modal":
+        return ModalSandbox(
+            limits=setting.limits(),
+            workers=setting.workers,
+            warm=setting.warm,
+            per_second=setting.creations_per_second,
+            burst=setting.creations_at_once,
+        )
+    return Sandbox(
+        limits=setting.limits(),
+        workers=setting.workers,
+        warm=setting.warm,
+        isolation=setting.isolation,
+        packages=setting.package_folders(),
+    )
 
 
 def _processes() -> set[int]:
@@ -200,7 +236,7 @@ def _processes() -> set[int]:
 
 
 def _graded(
-    sandbox: Sandbox, completions: Sequence[Completion], attempts: int
+    sandbox: Sandbox | ModalSandbox, completions: Sequence[Completion], attempts: int
 ) -> tuple[list[Graded], list[Graded]]:
     """Return the last verdict on each completion, and every attempt that came to none."""
     verdicts = sandbox.grade(completions)
@@ -228,6 +264,7 @@ def _told_beside(course: _Course) -> dict[str, object]:
         "endings": course.endings(),
         # No metric: it is looked at from time to time, and of what ended sooner there is none.
         "peak_memory_seen": max(each.peak_memory for each in course.verdicts) or None,
+        **({} if course.modal is None else {"modal": course.modal}),
     }
 
 
@@ -242,7 +279,8 @@ def _record(repeat: Repeat, course: _Course, deadline: float) -> None:
     clock.record("overshoot_largest", max(0.0, max(times) - deadline))
     if course.creations:
         clock.record("creation", one_or_all([ready - began for began, ready in course.creations]))
-        clock.record("creation_rate", len(course.creations) / seconds_covered(course.creations))
+        spans = course.makings or course.creations
+        clock.record("creation_rate", len(spans) / seconds_covered(spans))
 
 
 def _record_counts(repeat: Repeat, course: _Course) -> None:
@@ -250,6 +288,7 @@ def _record_counts(repeat: Repeat, course: _Course) -> None:
     for name, outcome in _COUNTED.items():
         repeat.record(name, counts[outcome])
     repeat.record("infrastructure_faults", len(course.faults))
+    repeat.record("creation_refusals", course.refusals)
     if lost := course.without_verdict:
         repeat.invalidate(
             f"infrastructure: {len(lost)} of {len(course.verdicts)} completions have no verdict: "

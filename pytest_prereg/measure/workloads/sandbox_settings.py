@@ -13,6 +13,7 @@ from pytest_prereg.measure.workloads.language.settings import (
 )
 from pytest_prereg.measure.workloads.sandbox.client import MOST
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
+from pytest_prereg.measure.workloads.sandbox.modal.client import BURST, PER_SECOND, rate_problem
 from pytest_prereg.measure.workloads.sandbox_files import CompletionFile, read_completions
 from pytest_prereg.measure.workloads.sandbox_problems import Kind, completions_of, kinds_of
 from pytest_prereg.registry.refusals import quoted
@@ -25,6 +26,9 @@ WORKLOAD_VERSION = "1"
 ISOLATIONS = ("namespaces", "processes")
 """How programs can be kept apart. What is registered is what holds, so none is called ``auto``."""
 
+PLACES = ("here", "modal")
+"""Where sandboxes can be: on this machine, or on Modal."""
+
 _USUAL_COMPLETIONS, _USUAL_TESTS = 32, 4
 _KINDS = {"hung": Kind.HUNG, "crashing": Kind.CRASHING, "wrong": Kind.WRONG}
 _LEAST = {
@@ -36,6 +40,7 @@ _LEAST = {
     "workers": 1,
     "warm": 0,
     "attempts": 1,
+    "creations_at_once": 1,
 }
 _MOST = {"workers": MOST, "warm": MOST, "attempts": 100}
 
@@ -65,6 +70,9 @@ class SandboxSetting:
     output: int
     packages: Sequence[str]
     attempts: int
+    where: str
+    creations_per_second: float
+    creations_at_once: int
 
     def __post_init__(self) -> None:
         refuse(
@@ -72,11 +80,14 @@ class SandboxSetting:
                 *(count_problem(name, getattr(self, name), least) for name, least in _LEAST.items()),
                 *(self._excess_problem(name, most) for name, most in _MOST.items()),
                 word_problem("isolation", self.isolation, ISOLATIONS),
+                word_problem("where", self.where, PLACES),
+                rate_problem("creations_per_second", self.creations_per_second),
                 self._limits_problem(),
                 *self._package_problems(),
                 None if isinstance(self.file, str) else f"file = {self.file!r}: give a path, or nothing",
             ]
         )
+        refuse(self._modal_problems() if self.where == "modal" else self._here_problems())
         refuse(self._file_problems() if self.file else [self._kinds_problem()])
 
     def limits(self) -> Limits:
@@ -139,6 +150,24 @@ class SandboxSetting:
             "or leave it out"
             for folder in self.packages
             if not Path(folder).expanduser().is_dir()
+        ]
+
+    def _modal_problems(self) -> list[str]:
+        """Return what is asked for and is of this machine's sandboxes alone."""
+        problems = []
+        if self.isolation != "namespaces":
+            problems.append(f'isolation = {quoted(self.isolation)} with where = "modal": leave it out')
+        if self.packages:
+            problems.append('packages with where = "modal", where programs have the standard library alone')
+        return problems
+
+    def _here_problems(self) -> list[str]:
+        """Return what is asked for and is of Modal's sandboxes alone."""
+        usual = {"creations_per_second": PER_SECOND, "creations_at_once": BURST}
+        return [
+            f'{name} = {getattr(self, name)} with where = "here", where no such limit is: leave it out'
+            for name, value in usual.items()
+            if getattr(self, name) != value
         ]
 
     def _file_problems(self) -> list[str]:

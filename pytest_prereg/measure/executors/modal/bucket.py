@@ -29,11 +29,15 @@ class Bucket:
 
     def take(self) -> None:
         """Take one, as soon as there is one."""
-        self._fill()
-        if self._left < 1:
-            self._sleep((1 - self._left) / self.per_second)
+        if wait := self.seconds_to_one():
+            self._sleep(wait)
             self._fill()
         self._left -= 1
+
+    def seconds_to_one(self) -> float:
+        """Return how long taking one would wait: for those who have something else to do meanwhile."""
+        self._fill()
+        return max(0.0, (1 - self._left) / self.per_second)
 
     def empty(self) -> None:
         """Take all: somebody else has found that there are too many."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
 import socket
 import subprocess
@@ -17,19 +16,18 @@ from typing import TYPE_CHECKING
 import pytest_prereg
 from pytest_prereg.measure.executors.processes import descendants
 from pytest_prereg.measure.workloads.language.settings import count_problem, refuse, word_problem
-from pytest_prereg.measure.workloads.sandbox import grading, messages
+from pytest_prereg.measure.workloads.sandbox import grading, messages, verdicts
 from pytest_prereg.measure.workloads.sandbox.checking import completion_problems
-from pytest_prereg.measure.workloads.sandbox.completions import CallTest
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
-from pytest_prereg.measure.workloads.sandbox.messages import Created, Done, End, Input, Opened, Setup, Work
-from pytest_prereg.measure.workloads.sandbox.outcomes import Graded, Outcome, TestOutcome
+from pytest_prereg.measure.workloads.sandbox.messages import Created, Opened, Setup, Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from pytest_prereg.measure.workloads.sandbox.completions import Completion, Test
-    from pytest_prereg.measure.workloads.sandbox.messages import TestEnd, ToClient
+    from pytest_prereg.measure.workloads.sandbox.completions import Completion
+    from pytest_prereg.measure.workloads.sandbox.messages import ToClient
+    from pytest_prereg.measure.workloads.sandbox.outcomes import Graded
 
 WORKLOAD_VERSION = "1"
 
@@ -46,21 +44,6 @@ _INHERITED = ("PATH", "TMPDIR", "LD_LIBRARY_PATH")
 _CHUNK = 1 << 18
 _CLOSE_SECONDS = 30.0
 _MOST_TOLD = 2000
-_MARSHAL = 2
-"""The format without references between parts."""
-
-_OUTCOMES = {
-    End.NO_ANSWER: Outcome.FAIL,
-    End.REFUSED: Outcome.FAIL,
-    End.EXCEPTION: Outcome.CRASH,
-    End.STATUS: Outcome.CRASH,
-    End.SIGNAL: Outcome.CRASH,
-    End.DEADLINE: Outcome.TIMEOUT,
-    End.CPU: Outcome.TIMEOUT,
-    End.MEMORY: Outcome.MEMORY,
-    End.OUTPUT: Outcome.OUTPUT,
-    End.LOST: Outcome.INFRASTRUCTURE,
-}
 
 
 class SandboxUnavailableError(RuntimeError):
@@ -192,14 +175,13 @@ class Sandbox:
         if self._entered_by not in {0, os.getpid()}:
             raise RuntimeError("a Sandbox grades in the process that entered it: enter one in each fork")
         refuse(completion_problems(completion))
-        program = marshal.dumps(completion.program, _MARSHAL)
-        inputs = tuple(map(_input, completion.tests))
+        program, inputs = verdicts.sent(completion)
         future: Future[Graded] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             submitted = time.monotonic()
             if self._lost is not None:
-                future.set_result(self._no_verdict(completion, submitted, self._lost))
+                future.set_result(verdicts.no_verdict(completion, submitted, self._lost, self.isolation))
                 return future
             self._numbers += 1
             self._pending[self._numbers] = (completion, submitted, future)
@@ -248,7 +230,7 @@ class Sandbox:
             with self._lock:
                 completion, submitted, future = self._pending.pop(message.number)
             try:
-                future.set_result(_graded(completion, message, submitted, self.isolation))
+                future.set_result(verdicts.graded(completion, message, submitted, self.isolation))
             except Exception as error:  # noqa: BLE001  # whoever waits for it shall hear of it
                 future.set_exception(error)
 
@@ -266,20 +248,7 @@ class Sandbox:
         if not self._opened.done():
             self._opened.set_result(Opened(error=self._lost))
         for completion, submitted, future in pending:
-            future.set_result(self._no_verdict(completion, submitted, self._lost))
-
-    def _no_verdict(self, completion: Completion, submitted: float, why: str) -> Graded:
-        test = TestOutcome(outcome=Outcome.INFRASTRUCTURE, seconds=0.0, evidence=why)
-        return Graded(
-            outcome=Outcome.INFRASTRUCTURE,
-            tests=(test,) * len(completion.tests),
-            evidence=why,
-            seconds=0.0,
-            creation=0.0,
-            waited=time.monotonic() - submitted,
-            peak_memory=0,
-            isolation=self.isolation,
-        )
+            future.set_result(verdicts.no_verdict(completion, submitted, self._lost, self.isolation))
 
 
 def _most_problem(name: str, value: int) -> str | None:
@@ -290,32 +259,3 @@ def _package_problem(path: Path) -> str | None:
     if Path(path).is_dir() and Path(path).is_absolute():
         return None
     return f"packages holds {str(path)!r}: give folders that exist, with their whole path"
-
-
-def _input(test: Test) -> Input:
-    if isinstance(test, CallTest):
-        sent = ("call", test.function, list(test.args), test.kwargs)
-        return Input(is_call=True, sent=marshal.dumps(sent, _MARSHAL))
-    return Input(is_call=False, sent=marshal.dumps(("script", test.stdin), _MARSHAL))
-
-
-def _graded(completion: Completion, done: Done, submitted: float, isolation: str) -> Graded:
-    tests = tuple(map(_outcome, completion.tests, done.tests))
-    return Graded(
-        outcome=next((test.outcome for test in tests if test.outcome is not Outcome.PASS), Outcome.PASS),
-        tests=tests,
-        evidence=grading.printable(done.evidence),
-        seconds=done.seconds,
-        creation=done.creation,
-        waited=done.taken - submitted,
-        peak_memory=done.peak_memory,
-        isolation=isolation,
-    )
-
-
-def _outcome(test: Test, end: TestEnd) -> TestOutcome:
-    if end.end is End.ANSWER:
-        outcome, evidence = grading.compare(test, end.text)
-    else:
-        outcome, evidence = _OUTCOMES[end.end], grading.printable(end.text)
-    return TestOutcome(outcome=outcome, seconds=end.seconds, evidence=evidence)

@@ -390,4 +390,5 @@ def _flush() -> None:
             continue
 
 
-main()
+if __name__ == "driver":
+    main()

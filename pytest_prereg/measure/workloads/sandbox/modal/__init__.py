@@ -1,0 +1,1 @@
+"""Sandboxes on Modal, behind the interface that those of this machine have."""
