@@ -130,7 +130,14 @@ def _split(asked: Asked) -> tuple[dict[str, CommandLine], list[Problem]]:
             commands[arm] = CommandLine((SHELL,))
             message = f"{option}: {refusal}"
             problems.append(Problem(code=refusal.code, message=message, advice=refusal.advice))
+    if not problems and asked.versus is not None and commands[NEW] == commands[OLD]:
+        problems.append(_same(asked.versus))
     return commands, problems
+
+
+def _same(command: str) -> Problem:
+    message = f"--versus: {quoted(command)} is what --command starts, a command against itself"
+    return Problem(code="PR005", message=message, advice="Give it what is to be compared.")
 
 
 def _readable(command: CommandLine) -> CommandLine:

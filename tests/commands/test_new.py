@@ -64,6 +64,14 @@ def test_two_commands_become_two_arms_that_are_compared():
 
 
 @pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("versus", ["sleep 0.1", "  sleep   '0.1'"])
+def test_a_command_is_not_compared_with_itself(versus):
+    said = new("same", "--command", "sleep 0.1", "--versus", versus, *REGIONS, code=1).stderr
+    assert "PR005: --versus: " in said and "a command against itself" in said
+    assert not Path("predictions.toml").exists()
+
+
+@pytest.mark.usefixtures("repository")
 def test_one_command_is_held_against_regions_with_units():
     new("quick", "--command", "sleep 0.1", *IN_SECONDS, "--timeout", "5 s", "--claim", 'It is "quick".')
     study = load_study(Path("predictions.toml"))
