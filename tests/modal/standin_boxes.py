@@ -30,17 +30,20 @@ def environment_of(cloud: Cloud, sources: Any) -> dict[str, str]:
 
 
 async def create_box(
-    cloud: Cloud, definition: api.Sandbox, environment: dict[str, str], box_id: str, container_id: str
+    cloud: Cloud, request: Any, environment: dict[str, str], box_id: str, container_id: str
 ) -> None:
+    definition = request.definition
     folder = cloud.folder / box_id
     folder.mkdir()
     own = {"HOME": str(folder), "MODAL_SANDBOX_ID": box_id}
     environment = {**plain_environment(), **environment, **own}
     command = list(definition.entrypoint_args) or ["sleep", "infinity"]
     process = await Process.start(command, definition.workdir or str(folder), environment)
-    box = Box(box_id, container_id, process, str(folder), environment)
+    box = Box(box_id, request.app_id, container_id, process, str(folder), environment)
     cloud.boxes[box_id] = cloud.boxes[container_id] = box
-    cloud.note("sandbox_started", sandbox=box_id, pid=process.pid)
+    offline = definition.network_access.network_access_type == api.NetworkAccess.NetworkAccessType.BLOCKED
+    about = {"app": request.app_id, "seconds": definition.timeout_secs, "offline": offline}
+    cloud.note("sandbox_started", sandbox=box_id, pid=process.pid, **about)
     cloud.later(_run(cloud, box, definition.timeout_secs))
 
 

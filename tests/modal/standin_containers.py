@@ -327,6 +327,8 @@ async def stop_app(cloud: Cloud, app: App, why: str) -> None:
     cloud.note("app_stopped", app=app.id, why=why)
     for function in [each for each in cloud.functions.values() if each.app_id == app.id]:
         await _stop_function(cloud, function)
+    for box in {box for box in cloud.boxes.values() if box.app_id == app.id}:
+        box.stop()
     async with app.logs_changed:
         app.logs.append(api.TaskLogsBatch(app_done=True))
         app.logs_changed.notify_all()

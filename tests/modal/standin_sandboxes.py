@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
     from standin_state import Box, Cloud
 
-Result = api.GenericResult
-KILLED = 137
-
 
 class Sandboxes:
     cloud: Cloud
@@ -26,7 +24,7 @@ class Sandboxes:
     async def sandbox_create_v2(self, request: Any) -> api.SandboxCreateV2Response:
         box_id, container_id = f"sb-{os.urandom(13).hex()}", f"{self.cloud.new_id('ta')}V"
         environment = environment_of(self.cloud, request.secret_sources)
-        await create_box(self.cloud, request.definition, environment, box_id, container_id)
+        await create_box(self.cloud, request, environment, box_id, container_id)
         access = api.CommandRouterAccess(url=self.cloud.url, jwt=token(task=container_id))
         return api.SandboxCreateV2Response(
             sandbox_id=box_id,
@@ -39,7 +37,7 @@ class Sandboxes:
         box_id, container_id = f"sb-{os.urandom(11).hex()}", self.cloud.new_id("ta")
         secrets = [self.cloud.secrets[each] for each in request.definition.secret_ids]
         environment = {name: value for secret in secrets for name, value in secret.items()}
-        await create_box(self.cloud, request.definition, environment, box_id, container_id)
+        await create_box(self.cloud, request, environment, box_id, container_id)
         about = api.SandboxHandleMetadata(app_id=request.app_id)
         return api.SandboxCreateResponse(sandbox_id=box_id, metadata=about)
 
@@ -62,18 +60,16 @@ class Sandboxes:
 
     async def sandbox_wait_v2(self, request: Any) -> api.SandboxWaitResponse:
         box = self._box(request.sandbox_id)
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(box.finished.wait(), request.timeout)
-        except TimeoutError:
+        if not box.finished.is_set():  # a wait of no time at all sees nothing
             return api.SandboxWaitResponse()
         return api.SandboxWaitResponse(result=box.result)
 
     async def sandbox_terminate_v2(self, request: Any) -> api.SandboxTerminateResponse:
         box = self._box(request.sandbox_id)
-        if not box.finished.is_set():
-            box.result = Result(status=Result.GENERIC_STATUS_TERMINATED, exitcode=KILLED)
-            box.process.kill()
-            await box.finished.wait()
+        box.stop()
+        await box.finished.wait()
         return api.SandboxTerminateResponse(existing_result=box.result)
 
     sandbox_get_task_id = sandbox_get_task_id_v2

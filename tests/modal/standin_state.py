@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from standin_processes import Process
 
 
+KILLED = 137
+
+
 @dataclass(eq=False)
 class Input:
     """One call of a body, however often it has to be begun."""
@@ -120,6 +123,7 @@ class Box:
     """A sandbox."""
 
     id: str
+    app_id: str
     container_id: str
     process: Process
     folder: str
@@ -127,6 +131,14 @@ class Box:
     result: api.GenericResult | None = None
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     executed: dict[str, Process] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        """End it, where it has not."""
+        if not self.finished.is_set():
+            self.result = api.GenericResult(
+                status=api.GenericResult.GENERIC_STATUS_TERMINATED, exitcode=KILLED
+            )
+            self.process.kill()
 
 
 @dataclass(frozen=True)
