@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.taking_back import after_data, has_data
 from pytest_prereg.errors import Problem, one_line
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registration import commit_command
@@ -54,6 +55,8 @@ def _first(state: StudyState, prediction: Prediction) -> str:
         return "pytest-prereg lock && "
     if _is_current(state, working, prediction):
         return ""
+    if working.digest != state.digests[prediction.id] and has_data(state, prediction.id):
+        return f"{after_data(state, prediction.id)} && "
     return f"Restore it, or: pytest-prereg amend {shlex.quote(prediction.id)} --reason '…' && "
 
 

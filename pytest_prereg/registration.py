@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_prereg.audit.amending import data_of
+from pytest_prereg.audit.amending import advice_after_data, data_of
 from pytest_prereg.audit.comparing.changes import Revision
 from pytest_prereg.audit.comparing.opposites import clashes
 from pytest_prereg.audit.dependencies import rests_on
@@ -99,8 +99,11 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     try:
         registration = plan_registration(study, lock)
         advice = _begin_again(study, lock, {*registration.changed} - {*amended})
-        changed = _changed(registration, amended)
-        problems += (dataclasses.replace(one, advice=advice or one.advice) for one in changed)
+        late = advice_after_data(study, lock, {*registration.changed} - {*amended})
+        problems += (
+            dataclasses.replace(one, advice=advice or late.get(name) or one.advice)
+            for name, one in _changed(registration, amended)
+        )
     except StudyError as error:
         problems += [problem for problem in error.problems if problem.code != "PR021"]
     registered = lock.predictions if lock else {}
@@ -117,9 +120,9 @@ def review(study: Study, *, amended: Collection[str] = ()) -> Review:
     return Review(lock=lock, registration=registration, designs=designs, problems=tuple(ordered))
 
 
-def _changed(registration: Registration, amended: Collection[str]) -> Iterable[Problem]:
+def _changed(registration: Registration, amended: Collection[str]) -> Iterable[tuple[str, Problem]]:
     return (
-        problem
+        (name, problem)
         for name, problems in registration.changed.items()
         if name not in amended
         for problem in problems

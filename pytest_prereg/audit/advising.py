@@ -6,22 +6,17 @@ A finder knows its own finding. Only who sees all of them knows that one says *r
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pytest_prereg.audit.finding import Finding, Level
-from pytest_prereg.audit.history.past import Past
-from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
-from pytest_prereg.evidence.naming import shown
-from pytest_prereg.registry.digest import registration_digest
+from pytest_prereg.audit.taking_back import restoring
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from pytest_prereg.audit.assess import StudyState
-    from pytest_prereg.registry.model import Study
 
 _WEAKENED = "PR209"
 _UNSHALLOW = "git fetch --unshallow"
@@ -37,7 +32,7 @@ def advised(state: StudyState, findings: Iterable[Finding]) -> list[Finding]:
     edited = {one.id for one in several if _is_edited(one)}
     if not edited:
         return several
-    command = _restoring(state, edited)
+    command = restoring(state, edited)
     return [_to_restore(one, command) if one.id in edited else one for one in several]
 
 
@@ -66,31 +61,3 @@ def _to_restore(finding: Finding, command: str | None) -> Finding:
         return finding
     restore = f"Restore it: {command}" if command else "Restore it as it is registered."
     return replace(finding, advice=f"{restore}\n{_ANEW}" if finding.code == _WEAKENED else restore)
-
-
-def _restoring(state: StudyState, edited: Iterable[str]) -> str | None:
-    """Return the command that brings back the prediction file as it is registered; ``None`` if none does."""
-    if not isinstance(state.past, Past) or state.lock is None:
-        return None
-    revisions = Revisions.of(state.past, state.study)
-    for commit in dict.fromkeys(["HEAD", *_candidates(state, edited)]):
-        study = revisions.at(commit)
-        if not isinstance(study, NoRevision) and _is_registered(state, study):
-            at = commit if commit == "HEAD" else commit[:8]
-            return f"git checkout {at} -- {shlex.quote(shown(state.study.path))}"
-    return None
-
-
-def _candidates(state: StudyState, edited: Iterable[str]) -> Iterator[str]:
-    entries = state.chronicle.now.predictions
-    for name in edited:
-        yield from reversed(commits_with(state.chronicle, name, entries[name].digest))
-
-
-def _is_registered(state: StudyState, study: Study) -> bool:
-    """Whether a study is at its place, as the lock registers it, and lacks nothing of what is written now."""
-    entries = state.chronicle.now.predictions.items()
-    standing = {name: entry.digest for name, entry in entries if entry.withdrawal is None}
-    known = {name: registration_digest(study, one) for name, one in study.predictions.items()}
-    is_here = study.path.resolve() == state.study.path.resolve()
-    return is_here and standing.items() <= known.items() and state.study.predictions.keys() <= known.keys()

@@ -6,9 +6,11 @@ was committed, whatever that says by now.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.assessing import found_of
@@ -17,6 +19,7 @@ from pytest_prereg.audit.guards import found_for, history
 from pytest_prereg.audit.history.past import NoPast
 from pytest_prereg.audit.history.revisions import NoRevision, Revisions, commits_with
 from pytest_prereg.audit.standing import Found, standing
+from pytest_prereg.audit.taking_back import after_data, has_data, way_back
 from pytest_prereg.audit.withdrawing import last_judged
 from pytest_prereg.audit.withdrawn import files_of, repeats_in
 from pytest_prereg.errors import JudgeError, PreregError, Problem, StudyError
@@ -43,6 +46,8 @@ class Amended(msgspec.Struct, kw_only=True, frozen=True):
     is_recorded: bool = False
     why: str | None = None
     """Why they give no verdict that could be kept; ``None`` where there is one."""
+    back: str = ""
+    """How to take it back: a command, or where the text is that was registered; empty without data."""
 
     @property
     def is_late(self) -> bool:
@@ -70,6 +75,23 @@ def data_of(study: Study, lock: Lock, names: Iterable[str]) -> list[Amended]:
     return [found.get(name, Amended(prediction=name)) for name in names]
 
 
+def advice_after_data(study: Study, lock: Lock | None, names: Iterable[str]) -> dict[str, str]:
+    """Return what to do about predictions that are no longer what was registered, where there are data.
+
+    Args:
+        study: As it is written now.
+        lock: What is registered.
+        names: Ids; of one that is unknown, withdrawn or in other words alone, nothing is said.
+    """
+    chosen = [name for name in names if lock is not None and _is_changed(study, lock, name)]
+    if not chosen:
+        return {}
+    with suppress(PreregError):  # evidence that can't be read is told of where it is needed
+        state = StudyState(study)
+        return {name: after_data(state, name) for name in chosen if has_data(state, name)}
+    return {}
+
+
 def _is_changed(study: Study, lock: Lock, name: str) -> bool:
     entry = lock.predictions.get(name)
     if entry is None or entry.withdrawal is not None or name not in study.predictions:
@@ -81,17 +103,25 @@ def _data(state: StudyState, name: str, entry: LockEntry) -> Amended:
     repeats = repeats_in(files_of(state, name, {entry.digest}))
     if entry.verdict is None and (gone := _gone(state, name, entry)):
         raise StudyError(gone)
+    if repeats == 0 and entry.verdict is None:
+        return Amended(prediction=name)
+    known = Amended(
+        prediction=name,
+        repeats=repeats,
+        verdict=entry.verdict,
+        is_recorded=entry.verdict is not None,
+        back=way_back(state, name, with_lock=True),
+    )
     if repeats == 0 or entry.verdict == Verdict.REFUTED:
-        recorded = entry.verdict is not None
-        return Amended(prediction=name, repeats=repeats, verdict=entry.verdict, is_recorded=recorded)
+        return known
     given = _given(state, name, entry.digest)
     if entry.verdict is not None:
         if given == Verdict.REFUTED:
             raise StudyError(_misrecorded(state, name, entry))
-        return Amended(prediction=name, repeats=repeats, verdict=entry.verdict, is_recorded=True)
+        return known
     if isinstance(given, Verdict):
-        return Amended(prediction=name, repeats=repeats, verdict=given.value)
-    return Amended(prediction=name, repeats=repeats, why=given)
+        return replace(known, verdict=given.value)
+    return replace(known, why=given)
 
 
 def _gone(state: StudyState, name: str, entry: LockEntry) -> Problem | None:

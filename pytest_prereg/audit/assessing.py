@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from pytest_prereg.audit.provenance import are_undeclared
 from pytest_prereg.audit.recorded import Evidenced, check_recorded, unmeasured
 from pytest_prereg.audit.staleness import changed_since
 from pytest_prereg.audit.standing import Assessment, Beside, Found, planned, read_arms, standing
+from pytest_prereg.audit.taking_back import after_data
 from pytest_prereg.audit.unjudgeable import is_unjudgeable
 from pytest_prereg.audit.withdrawn import agrees, remembered, unaltered, unjudged
 from pytest_prereg.errors import JudgeError, StudyError
@@ -54,6 +56,9 @@ CONTRADICTED = "calibration contradicted"
 BY_HAND = "calibration by hand"
 FOREKNOWN = "calibration foreknown"
 SECOND = "second series"
+
+_EDITED = "PR104"
+"""What check_recorded says of a prediction that is not what the lock has a verdict on."""
 
 
 def assessment_of(state: StudyState, prediction: Prediction) -> Assessment:
@@ -215,7 +220,7 @@ def _of_record(
     if entry and is_recorded and not entry.withdrawal and not _is_measured(state, prediction, then):
         yield unmeasured(prediction, entry, state.study)
         return
-    yield from check_recorded(
+    problems = check_recorded(
         state.study,
         prediction,
         entry,
@@ -225,6 +230,9 @@ def _of_record(
         before=before,
         since=partial(_since, state, prediction, entry),
     )
+    for problem in problems:
+        is_edited = problem.code == _EDITED
+        yield dataclasses.replace(problem, advice=after_data(state, prediction.id)) if is_edited else problem
 
 
 def _is_measured(state: StudyState, prediction: Prediction, found: Found) -> bool:

@@ -191,7 +191,7 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     else:
         chosen = registration.changed_of(study, experiment_of(study, experiment or ""))
     for amended in registration.amend_registered(study, chosen, reason):
-        for line in amended_lines(study, amended, width()):
+        for line in amended_lines(amended, width()):
             say(line)
     say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
-from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.findings import plural
 from pytest_prereg.judge.model import Verdict
 from pytest_prereg.report.columns import wrapped
@@ -14,31 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.amending import Amended
-    from pytest_prereg.registry.model import Study
 
 _INDENT = 9
 
 
-def amended_lines(study: Study, amended: Amended, width: int = 80) -> Iterator[str]:
+def amended_lines(amended: Amended, width: int = 80) -> Iterator[str]:
     """Yield what is told of a prediction that was amended, no line wider than ``width``.
 
     Args:
-        study: As it is written now.
         amended: The prediction, and what data there were for it.
         width: Of the text, in characters.
     """
     yield f"{'amended':<{_INDENT}}{amended.prediction}"
-    for text in _told(study, amended) if amended.is_late else ():
+    for text in _told(amended) if amended.is_late else ():
         yield from (" " * _INDENT + line for line in wrapped(text, width - _INDENT))
 
 
-def _told(study: Study, amended: Amended) -> Iterator[str]:
+def _told(amended: Amended) -> Iterator[str]:
     repeats = f"there are data for what was registered ({plural(amended.repeats, 'repeat')})"
     yield f"{repeats}, and {_verdict(amended)}"
     yield "what was measured by now makes it exploratory (mismatch), whatever it says"
-    files = " ".join(shlex.quote(shown(path)) for path in (study.path, study.lock_path))
     yield (
-        f"better: take it back (git checkout HEAD -- {files}), and register what you expect now under an "
+        f"better: take it back ({amended.back}), and register what you expect now under an "
         "id of its own, a successor, which is measured anew"
     )
 

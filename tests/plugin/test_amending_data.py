@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,10 @@ def amended(project: Project) -> str:
     said = project.done("amend", "above-two", *WHY)
     project.commit("Amend")
     return " ".join(said.split())
+
+
+def amend_here(project: Project) -> str:
+    return " ".join(project.done("amend", "above-two", *WHY).split())
 
 
 def report(result: pytest.RunResult) -> str:
@@ -147,6 +152,70 @@ class TestWhatAmendSays:
 
         assert "(1 repeat), and no verdict on them that could be kept: it is pending: 1 of 5 repeats" in said
         assert kept(project) is None
+
+
+class TestWhereItComesBackFrom:
+    """The edit may be committed: then HEAD brings back what was edited."""
+
+    def test_an_earlier_commit_is_named_where_head_has_the_edited_text(self, at_stage):
+        project = at_stage("recorded")
+        text = (project.path / TOML).read_text()
+        stricter(project)
+        project.commit("Edit")
+
+        said = amend_here(project)
+        command = re.search(r"take it back \((.*?)\)", said)[1]
+        subprocess.run(command, shell=True, cwd=project.path, check=True, capture_output=True)
+
+        assert command.endswith("-- predictions.toml && git checkout HEAD -- predictions.lock")
+        assert (project.path / TOML).read_text() == text
+        assert project.prereg("lock", "--check").exit_code == 0
+
+    def test_the_table_is_named_where_the_file_has_changed_otherwise_too(self, at_stage):
+        project = at_stage("recorded")
+        _, _, table = (project.path / TOML).read_text().partition("[predictions.below-two]\n")
+        own = table.partition("\n\n")[0]
+        stricter(project)
+        project.write(TOML, f"{(project.path / TOML).read_text()}\n[predictions.again]\n{own}\n")
+        project.commit("Edit")
+
+        said = amend_here(project)
+
+        assert re.search(r"\[predictions.above-two\] as [0-9a-f]{8} has it \(git diff ", said)
+
+
+class TestWhatIsAdvisedBeforeAmending:
+    @pytest.mark.parametrize("stage", ["judged", "recorded"])
+    def test_a_successor_comes_first_once_there_are_data(self, at_stage, stage):
+        project = at_stage(stage)
+        stricter(project)
+
+        said = " ".join(project.prereg("lock").output.split())
+
+        assert (
+            "There are data for what was registered. Take it back: git checkout HEAD -- predictions.toml"
+            in said
+        )
+        assert said.index("a successor") < said.index("pytest-prereg amend above-two")
+
+    def test_pytest_says_so_as_well(self, at_stage, judge):
+        project = at_stage("measurable")
+        judge(project)
+        project.commit("Evidence")
+        project.edit(TOML, '"<= 0.5"', '"<= 0.4"')
+        project.commit("Edit")
+
+        said = report(judge(project))
+
+        assert re.search(r"Take it back: git checkout [0-9a-f]{8} -- predictions.toml Register what", said)
+        assert "pytest-prereg amend quick-is-quicker" in said
+
+    def test_before_the_data_it_is_amended(self, at_stage):
+        project = at_stage("registered")
+        stricter(project)
+        project.commit("Edit")
+
+        assert "successor" not in project.prereg("lock").output
 
 
 class TestNoWayRound:
