@@ -87,14 +87,18 @@ def explain(name: str, file: Path | None) -> None:
     from pytest_prereg.audit.assess import StudyState  # noqa: PLC0415
     from pytest_prereg.audit.conditions import was_refuted  # noqa: PLC0415
     from pytest_prereg.audit.series_states import series_states  # noqa: PLC0415
+    from pytest_prereg.audit.withdrawn import tombstones  # noqa: PLC0415
+    from pytest_prereg.registry.uses import named  # noqa: PLC0415
     from pytest_prereg.report.blocked import way_on  # noqa: PLC0415
+    from pytest_prereg.report.buried import buried_lines  # noqa: PLC0415
     from pytest_prereg.report.explanation import explanation_lines  # noqa: PLC0415
     from pytest_prereg.report.failed import failed_lines  # noqa: PLC0415
     from pytest_prereg.report.read_by import read_by  # noqa: PLC0415
 
     study = load(file)
-    predictions = predictions_of(study, name)
     state = StudyState(study)
+    buried = [one for one in tombstones(state) if one.id.partition("[")[0] == name or one.id == name]
+    predictions = [] if buried and not named(name, study.predictions) else predictions_of(study, name)
     assessments = [state.assess(one) for one in predictions]
     for number, assessment in enumerate(assessments):
         tell(assessment.problems)
@@ -113,7 +117,11 @@ def explain(name: str, file: Path | None) -> None:
         )
         for line in _apart(lines, number):
             say(line)
-    if any(assessment.problems for assessment in assessments):
+    for number, tombstone in enumerate(buried, len(assessments)):
+        tell(tombstone.problems)
+        for line in _apart(buried_lines(state, tombstone, width()), number):
+            say(line)
+    if any(one.problems for one in assessments) or any(one.problems for one in buried):
         raise SystemExit(EXIT_ERRORS)
 
 

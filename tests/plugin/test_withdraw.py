@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
@@ -427,6 +428,33 @@ class TestWhatCanNotBeJudged:
         path.write_text(path.read_text().replace("1.12", "1.13"))
 
         assert "PR207" in refused(project, "share", *WHY)
+
+
+class TestExplained:
+    def test_one_whose_text_is_gone_is_shown_with_what_was_recorded(self, at_stage):
+        project = at_stage("recorded")
+        project.done("withdraw", "above-two", "--reason", "it was badly worded")
+        deleted(project, "above-two")
+        project.commit("Withdraw")
+
+        said = project.done("explain", "above-two")
+        shows = re.search(r"git show [0-9a-f]{8}:predictions.toml", said)
+
+        assert said.startswith("above-two: withdrawn, refuted\n")
+        assert "it was badly worded" in said
+        assert "it stays counted as refuted" in " ".join(said.split())
+        assert "1.010 [0.916, 1.104] s, from n 5" in said
+        assert "[predictions.above-two]" in project.git(*shows[0].split()[1:])
+
+    def test_one_that_was_never_measured_says_so(self, at_stage):
+        project = at_stage("registered")
+        project.done("withdraw", "above-two", "--reason", "it was badly worded")
+        deleted(project, "above-two")
+
+        assert "it was never measured" in project.done("explain", "above-two")
+
+    def test_an_id_that_nobody_ever_had_is_none(self, at_stage):
+        assert "there is no prediction" in at_stage("recorded").prereg("explain", "nobody").output
 
 
 class TestNeverAgain:
