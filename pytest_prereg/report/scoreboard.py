@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_prereg.judge.credences import calibration
@@ -20,6 +21,20 @@ _NONE: Mapping[str, float] = {}
 _VERDICTS = ("supported", "refuted", "inconclusive")
 
 
+class _Place(StrEnum):
+    """Where a prediction is counted."""
+
+    UNREGISTERED = "not registered"
+    JUDGED = "judged"
+    PENDING = "pending"
+    EXPLORATORY = "exploratory"
+    WITHDRAWN = "withdrawn"
+    DERIVED = "of a model or an identity"
+
+
+_UNCOUNTED = (_Place.EXPLORATORY, _Place.WITHDRAWN, _Place.DERIVED)
+
+
 def scoreboard(
     records: Sequence[Record],
     width: int = 80,
@@ -32,7 +47,8 @@ def scoreboard(
 ) -> tuple[list[str], list[str]]:
     """Return the lines above the verdicts and those below, none wider than ``width``.
 
-    Above: how many are registered, judged, pending. Below: what the counts leave out or rest on.
+    Above: how many are registered, judged, pending, and what is neither, which adds up. Below: what the
+    counts leave out or rest on.
 
     Args:
         records: Of all predictions shown.
@@ -45,12 +61,11 @@ def scoreboard(
     """
     text = str if unicode else ascii_text
     measured = [record for record in records if record.id not in unmeasured]
-    above = _ruled(" · ".join(_counts(records, measured)), width)
-    derived = _derived(len(records) - len(measured))
+    places = Counter(_place(record, is_measured=record.id not in unmeasured) for record in records)
+    above = _ruled(" · ".join(_counts(records, measured, places)), width)
     notes = [
-        *_notes(records),
+        *_notes(records, places),
         *_wrong(measured, overall),
-        *derived,
         *_calibration(credences),
         *toll,
     ]
@@ -58,20 +73,43 @@ def scoreboard(
     return [text(line) for line in above], [text(line) for line in below]
 
 
-def _counts(records: Sequence[Record], measured: Sequence[Record]) -> list[str]:
-    counted = [record for record in measured if record.standing != "exploratory" and _has_verdict(record)]
-    verdicts = Counter(str(record.verdict) for record in counted if record.verdict is not None)
+def _counts(records: Sequence[Record], measured: Sequence[Record], places: Counter[_Place]) -> list[str]:
+    counted = [record for record in measured if _is_counted(record)]
+    verdicts = Counter(str(record.verdict) for record in counted)
     refuted = {record.id for record in counted if record.verdict is Verdict.REFUTED}
     amended = [record for record in records if was_refuted(record) and record.id not in refuted]
     verdicts["refuted"] += len(amended)
-    registered = sum(record.order != "unregistered" for record in records)
-    pending = sum(record.status == "pending" for record in records)
     withdrawn = sum(counts_as_refuted(record) for record in (*counted, *amended))
     of_each = {name: f"{verdicts[name]} {name}" for name in _VERDICTS}
     beside = [f"{withdrawn} withdrawn"] if withdrawn else []
     beside += [f"{len(amended)} amended"] if amended else []
     of_each["refuted"] += f" ({', '.join(beside)})" if beside else ""
-    return [f"{registered} registered", f"{verdicts.total()} judged", *of_each.values(), f"{pending} pending"]
+    unregistered, uncounted = places[_Place.UNREGISTERED], sum(places[one] for one in _UNCOUNTED)
+    return [
+        f"{places.total() - unregistered} registered",
+        f"{places[_Place.JUDGED]} judged",
+        *of_each.values(),
+        f"{places[_Place.PENDING]} pending",
+        *([f"{uncounted} not counted"] if uncounted else []),
+        *([f"{unregistered} not registered"] if unregistered else []),
+    ]
+
+
+def _place(record: Record, *, is_measured: bool) -> _Place:
+    """Where a record is counted: in one place, so that all of them add up to what is registered."""
+    if record.order == "unregistered" and record.status != "withdrawn":
+        return _Place.UNREGISTERED
+    if (is_measured and _is_counted(record)) or was_refuted(record):
+        return _Place.JUDGED
+    if record.status == "withdrawn":
+        return _Place.WITHDRAWN
+    if record.status == "pending":
+        return _Place.PENDING
+    return _Place.EXPLORATORY if is_measured else _Place.DERIVED
+
+
+def _is_counted(record: Record) -> bool:
+    return record.standing != "exploratory" and record.verdict is not None and _has_verdict(record)
 
 
 def _has_verdict(record: Record) -> bool:
@@ -84,23 +122,14 @@ def _stands(record: Record) -> bool:
     return record.status != "withdrawn" or counts_as_refuted(record)
 
 
-def _notes(records: Sequence[Record]) -> list[str]:
+def _notes(records: Sequence[Record], places: Counter[_Place]) -> list[str]:
     standing = [record for record in records if _stands(record)]
     standings = Counter(record.standing for record in standing)
-    exploratory = sum(
-        record.standing == "exploratory" and not counts_as_refuted(record) for record in standing
-    )
     imported = sum("imported" in record.flags for record in standing)
-    left = len(records) - len(standing)
     notes = [f"{standings['confirmatory']} of {len(standing)} confirmatory"]
-    notes += [f"{exploratory} exploratory, not counted"] if exploratory else []
-    notes += [f"{left} withdrawn, not counted"] if left else []
+    notes += [f"{places[one]} {one}, not counted" for one in _UNCOUNTED if places[one]]
     notes += [f"{imported} imported"] if imported else []
     return notes
-
-
-def _derived(count: int) -> list[str]:
-    return [f"{count} of a model or an identity, not counted"] if count else []
 
 
 def _calibration(credences: Iterable[Credence]) -> list[str]:

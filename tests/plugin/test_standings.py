@@ -162,7 +162,8 @@ def test_each_grade_is_told_by_all_three(made, judge, tmp_path):
         pytest.LineMatcher([said[name]]).fnmatch_lines([f"*{words}*"])
     counted = " ".join(result.stdout.str().split())
     assert "8 registered · 5 judged · 5 supported" in counted
-    assert "4 of 9 confirmatory · 4 exploratory, not counted" in counted
+    assert "3 not counted · 1 not registered" in counted
+    assert "4 of 9 confirmatory · 3 exploratory, not counted" in counted
 
 
 def paragraphs(result: pytest.RunResult) -> dict[str, str]:

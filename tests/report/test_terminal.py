@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from pytest_prereg.judge.credences import Credence
 from pytest_prereg.judge.model import Judgement, Reason, Verdict
 from pytest_prereg.registry.regions import Region, parse_region
 from pytest_prereg.report.columns import ascii_text, can_draw, cut, width_of, wrapped
-from pytest_prereg.report.records import judged_record, pending_record
+from pytest_prereg.report.records import judged_record, pending_record, withdrawn
 from pytest_prereg.report.scoreboard import scoreboard
 from pytest_prereg.report.terminal import Shown, letter, verdict_lines
 
@@ -178,7 +179,8 @@ def test_the_ascii_of_a_text_is_ascii(text):
 def test_exploratory_verdicts_are_not_counted():
     records = [judged(), judged(verdict="refuted", standing="exploratory", order="after-evidence"), pending()]
     (above,), below = scoreboard(records, 100)
-    assert above.endswith(" 3 registered · 1 judged · 1 supported · 0 refuted · 0 inconclusive · 1 pending")
+    counts = " 3 registered · 1 judged · 1 supported · 0 refuted · 0 inconclusive · 1 pending · 1 not counted"
+    assert above.endswith(counts)
     assert below == ["2 of 3 confirmatory · 1 exploratory, not counted · about 0.025 wrong by chance"]
 
 
@@ -186,6 +188,29 @@ def test_a_look_stands_for_all_looks_that_share_the_error():
     records = [msgspec.structs.replace(judged(), confidence=1 - 0.05 / 3)]
     assert "about 0.0083 wrong" in scoreboard(records, 100)[1][0]
     assert "about 0.025 wrong" in scoreboard(records, 100, overall={records[0].id: 0.95})[1][0]
+
+
+@pytest.mark.parametrize("unmeasured", [set(), {"order-helps"}, {"a", "b"}])
+def test_the_counts_add_up_whatever_became_of_each(unmeasured):
+    records = [
+        judged(),
+        withdrawn(judged("a", "inconclusive")),
+        withdrawn(judged("b", "refuted")),
+        judged("c", standing="exploratory", order="mismatch"),
+        judged("d", standing="exploratory", order="unregistered"),
+        withdrawn(judged("e", "refuted", standing="exploratory", order="mismatch")),
+        judged("f", standing="exploratory", order="mismatch", flags=("was refuted before it was amended",)),
+        msgspec.structs.replace(pending(), id="g"),
+        msgspec.structs.replace(pending(), id="h", order="unregistered", standing="exploratory"),
+    ]
+    above, below = scoreboard(records, 200, unmeasured=unmeasured)
+    counts = {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+[a-z])", above[-1])}
+    parts = ("judged", "pending", "not counted")
+    assert counts["registered"] == len(records) - 2 == sum(counts.get(one, 0) for one in parts)
+    assert counts["not registered"] == 2
+    assert counts["judged"] == counts["supported"] + counts["refuted"] + counts["inconclusive"]
+    told = sum(int(count) for count in re.findall(r"(\d+) [a-z ]+, not counted", below[0]))
+    assert told == counts.get("not counted", 0)
 
 
 def test_a_withdrawn_refutation_stays_counted():
