@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import modal
 import pytest
-from modal_sandboxes import RIGHT, SLEEPS, asking, nothing_is_left, opened, running
+from modal_sandboxes import RIGHT, SLEEPS, SMALL, asking, nothing_is_left, opened, running
+from msgspec.structs import replace
 
 from pytest_prereg.measure.workloads.sandbox.modal import boxes
 from pytest_prereg.measure.workloads.sandbox.outcomes import Outcome
@@ -49,8 +52,10 @@ def grader(service: Service) -> Iterator[Callable[..., subprocess.Popen[bytes]]]
         program = PROGRAM.format(here=str(Path(__file__).parent), setting=setting)
         command = [sys.executable, "-c", program]
         started.append(subprocess.Popen(command, env=service.environment, stderr=subprocess.PIPE))
-        service.wait_for(running(service, 3))
-        service.wait_for(lambda: len(service.state()["sandboxes"]) == 3)
+        ready = running(service, 3)
+        service.wait_for(lambda: started[-1].poll() is not None or ready())
+        service.wait_for(lambda: started[-1].poll() is not None or len(service.state()["sandboxes"]) == 3)
+        assert started[-1].poll() is None
         return started[-1]
 
     yield start
@@ -78,6 +83,23 @@ def test_kill_leaves_sandboxes_that_end_with_the_app_once_its_client_is_missed(s
     service.set(dead_client_after=0.1)
     service.wait_for(lambda: nothing_is_left(service), 5)
     assert service.events("app_stopped")[-1]["why"] == "client heartbeat lost"
+
+
+def test_kill_leaves_sandboxes_that_end_themselves_once_they_hear_nothing_more(service: Service, grader):
+    grader("boxes.START_SECONDS, boxes.ALONE_SECONDS, boxes.LINGER_SECONDS = 2, 1.0, 0").kill()
+    service.wait_for(lambda: nothing_is_left(service), 12)
+    assert {event["status"] for event in service.events("sandbox_ended")[-3:]} == {"success"}
+
+
+def test_a_sandbox_hears_from_who_grades_for_as_long_as_it_lasts(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(boxes, "ALONE_SECONDS", 0.6)
+    monkeypatch.setattr(boxes, "BEAT_SECONDS", 0.1)
+    with opened(workers=1, warm=1, limits=replace(SMALL, deadline=1.5)) as sandbox:
+        time.sleep(1.2)
+        found = sandbox.grade([asking(SLEEPS), asking(RIGHT)])
+    assert [each.outcome for each in found] == [Outcome.TIMEOUT, Outcome.PASS]
 
 
 def test_kill_leaves_sandboxes_that_end_with_their_own_lifetime_in_any_case(service: Service, grader):
@@ -139,3 +161,15 @@ def test_a_sandbox_that_modal_does_not_say_has_ended_counts_as_left(
         service.fail("SandboxTerminateV2", "PERMISSION_DENIED")
     assert sandbox.left == 1
     assert nothing_is_left(service)  # its app was stopped
+
+
+def test_a_sandbox_in_which_nothing_came_to_run_ends_itself(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever made it may have been killed right then."""
+    monkeypatch.setattr(boxes, "START_SECONDS", 1)
+    monkeypatch.setattr(boxes, "LINGER_SECONDS", 0)
+    app = modal.App.lookup("any", create_if_missing=True)
+    recipe = boxes.Recipe(app=app, image=modal.Image.debian_slim(), limits=SMALL)
+    asyncio.run(boxes.made(recipe))
+    service.wait_until("sandbox_ended", seconds=9, status="success")

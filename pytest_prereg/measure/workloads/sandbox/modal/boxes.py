@@ -34,6 +34,13 @@ PYTHON = "python3"
 """What programs run on, by the path of the image."""
 SPARE_SECONDS = 300.0
 """How long a sandbox may wait for its program: after that and its deadline Modal ends it by itself."""
+START_SECONDS = 60
+"""Within so long of its creation it hears from its client for the first time, or ends."""
+LINGER_SECONDS = 5
+"""How long it stays after that, for whoever asks whether it was ended or what runs in it."""
+BEAT_SECONDS = 5.0
+ALONE_SECONDS = 20.0
+"""A sandbox that hears nothing from its client for so long ends: so far apart there is no verdict either."""
 CONTACT_SECONDS = 5.0
 """What the question whether a sandbox lives may take."""
 GRACE_SECONDS = 2.0
@@ -48,9 +55,12 @@ _AT_ONCE = 1 << 20
 """Bytes that are sent at a time."""
 _WAITING = 4
 """Frames that may wait; there is one for each that is asked for."""
-_START = 'exec env -i PATH="$PATH" LANG=C.UTF-8 "$0" -I -S -X utf8 -c "$1" 2>&1'
+_HELD = 'mkfifo -m 600 held && { (sleep "$0"; : > held) & cat held; }; sleep "$1"'
+"""What a sandbox runs itself: it ends soon after what runs beside the program has, or has not come to run."""
+_START = 'exec env -i PATH="$PATH" LANG=C.UTF-8 "$0" -I -S -X utf8 -c "$1" "$2" 2>&1'
 _BOOT = """
-import marshal, posix, sys
+import _signal, marshal, posix, sys
+_signal.alarm(int(sys.argv[1]))
 def read(wanted):
     found = b""
     while len(found) < wanted:
@@ -64,6 +74,7 @@ driver = type(sys)("driver_beside")
 exec(compile(texts[0], "<driver>", "exec", dont_inherit=True), driver.__dict__)
 exec(compile(texts[1], "<inside>", "exec", dont_inherit=True), {"__name__": "inside", "driver": driver})
 """
+"""What is sent first is run, unless it does not come: then the signal ends it."""
 
 T = TypeVar("T")
 
@@ -126,6 +137,7 @@ class Box:
         self.python, self.separated = "", False
         self._process: Any = None
         self._pump: asyncio.Task[None] | None = None
+        self._pulse: asyncio.Task[None] | None = None
         self._senders: set[asyncio.Task[None]] = set()
         self._frames: asyncio.Queue[bytes | _Lost] = asyncio.Queue()
         self._peak = 0
@@ -140,7 +152,7 @@ class Box:
             NoSandboxError: It can't be, or is not what was expected.
         """
         try:
-            command = ("sh", "-c", _START, PYTHON, _BOOT)
+            command = ("sh", "-c", _START, PYTHON, _BOOT, str(START_SECONDS))
             self._process = await self.sandbox.exec.aio(*command, text=False)
         except Exception as error:  # noqa: BLE001
             raise refused(error) from None
@@ -156,6 +168,7 @@ class Box:
         if self.python != this_python():
             raise NoSandboxError(f"its Python is {self.python}, and here it is {this_python()}")
         self.ready_at = time.monotonic()
+        self._pulse = asyncio.ensure_future(self._beat())
 
     @property
     def is_fresh(self) -> bool:
@@ -227,26 +240,37 @@ class Box:
         return End.DEADLINE, f"no end after {seconds:.3f} s"
 
     async def _ended(self, why: str) -> tuple[End, str]:
-        """Return whose doing it is that nothing more comes: the program's only if its sandbox lives on."""
+        """Return whose doing it is that nothing more comes.
+
+        It is the program's only if what runs beside it has ended, and its sandbox lives on.
+        """
         deadline = time.monotonic() + GRACE_SECONDS
-        while True:
-            try:
+        try:
+            while time.monotonic() < deadline:
                 if await within(CONTACT_SECONDS, self.sandbox.poll.aio()) is not None:
                     return End.LOST, f"the sandbox was ended from outside ({why})"
-            except Exception as error:  # noqa: BLE001
-                return End.LOST, f"the sandbox could not be asked for: {faults.told(error)} ({why})"
-            if time.monotonic() >= deadline:
-                return End.SIGNAL, f"what runs beside the program was ended ({why})"
-            await asyncio.sleep(GRACE_SECONDS / 10)
+                await asyncio.sleep(GRACE_SECONDS / 10)
+            if await within(CONTACT_SECONDS, self._process.poll.aio()) is None:
+                return End.LOST, f"there is no contact to the sandbox: {why}"
+        except Exception as error:  # noqa: BLE001
+            return End.LOST, f"the sandbox could not be asked for: {faults.told(error)} ({why})"
+        return End.SIGNAL, f"what runs beside the program was ended ({why})"
 
     async def end(self) -> None:
         """End it."""
-        for task in (self._pump, *self._senders):
+        for task in (self._pump, self._pulse, *self._senders):
             if task is not None:
                 task.cancel()
         self.gone = self.gone or await ended(self.sandbox)
         with suppress(Exception):
             await within(1.0, self.sandbox.detach.aio())
+
+    async def _beat(self) -> None:
+        """Tell it from time to time that there is somebody."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if not self._senders:
+                self._send(b"")
 
     def _send(self, *bodies: bytes) -> None:
         """Send, after all that was sent before; that it can't be is told where an answer is waited for."""
@@ -295,6 +319,7 @@ async def made(recipe: Recipe) -> Box:
     began = time.monotonic()
     try:
         sandbox = await modal.Sandbox.create.aio(
+            *("sh", "-c", _HELD, str(START_SECONDS), str(LINGER_SECONDS)),
             app=recipe.app,
             image=recipe.image,
             timeout=lifetime(recipe.limits),
@@ -364,6 +389,6 @@ def _setting(limits: Limits) -> dict[str, Any]:
         "output": limits.output,
         "memory": limits.memory,
         "processes": limits.processes,
-        "alone": False,
+        "alone_seconds": ALONE_SECONDS,
         "limits": [*((number, (most, most)) for number, most in held), (resource.RLIMIT_CPU, (cpu, cpu + 1))],
     }

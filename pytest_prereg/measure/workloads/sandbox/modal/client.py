@@ -35,6 +35,8 @@ ISOLATION = "modal"
 PER_SECOND, BURST = 4.0, 8
 """Creations: accounts have been limited to five a second."""
 STOP_SECONDS = 5.0
+_LAST_SECONDS = 1.0
+"""What is under way may take to notice that it has ended."""
 _FASTEST = 1000
 _MISSING = (
     "files are limited in size, and not in number and sum",
@@ -114,7 +116,8 @@ class ModalSandbox:
     def _start(self) -> None:
         recipe = self._recipe()
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="sandboxes on Modal", daemon=True).start()
+        self._server = threading.Thread(target=_serve, args=(self._loop,), daemon=True)
+        self._server.start()
         self._pool = self._ask(self._made_pool(recipe))
         if (problem := self._ask(self._pool.try_one())) is not None:
             raise SandboxUnavailableError(f"Modal could not make a sandbox: {problem}")
@@ -168,6 +171,7 @@ class ModalSandbox:
             self.left = self._ask(self._pool.close())
         if hasattr(self, "_loop"):
             self._loop.call_soon_threadsafe(self._loop.stop)
+            self._server.join(2 * _LAST_SECONDS)
         # What is stuck, since there is no Modal any more, ends with this process.
         stopping = threading.Thread(target=self._stop, daemon=True)
         stopping.start()
@@ -272,6 +276,17 @@ class ModalSandbox:
 
     def _no_verdict(self, pending: _Pending, why: str) -> Graded:
         return verdicts.no_verdict(pending.completion, pending.submitted, why, ISOLATION)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Be the thread in which a loop runs, until it is stopped."""
+    loop.run_forever()
+    for task in (tasks := asyncio.all_tasks(loop)):
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_LAST_SECONDS))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 def _most_problem(name: str, value: int) -> str | None:
