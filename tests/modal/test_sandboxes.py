@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -220,3 +221,42 @@ def test_a_frame_is_taken_for_what_it_says_or_not_at_all(body: bytes, size: int,
 def test_a_frame_that_never_ends_is_no_frame():
     with pytest.raises(frames.GarbledError):
         list(frames.Stream(LIMITS).feed(b"\x7f\xff\xff\xff" + b"T"))
+
+
+OF_ONE_USER = {
+    "an end of what holds it": (
+        "import os\ndef f():\n    os.kill(os.getppid(), 9)\n    return 5",
+        Outcome.CRASH,
+    ),
+    "frames in place of what holds it": (
+        """
+        import os
+        def f():
+            said = b'T0 0 0 0 0 2\\nA4'
+            for number in os.listdir(f'/proc/{os.getppid()}/fd'):
+                try:
+                    with open(f'/proc/{os.getppid()}/fd/{number}', 'wb', 0) as pipe:
+                        pipe.write(len(said).to_bytes(4, 'big') + said)
+                except OSError:
+                    pass
+            return 5
+        """,
+        Outcome.FAIL,
+    ),
+    "right": (RIGHT, Outcome.PASS),
+}
+
+
+def test_programs_that_are_not_kept_apart_earn_no_more_and_that_is_told(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    """As in an image whose user is not root."""
+    driver, inside = marshal.loads(boxes._sources())
+    inside = inside.replace("if posix.geteuid():", "if True:")
+    monkeypatch.setattr(boxes, "_sources", lambda: marshal.dumps([driver, inside]))
+    with opened() as sandbox:
+        assert "programs run as the same user" in sandbox.missing[-1]
+        found = sandbox.grade([asking(program, tests=2) for program, _ in OF_ONE_USER.values()])
+    for (name, (_, outcome)), result in zip(OF_ONE_USER.items(), found, strict=True):
+        assert result.outcome is outcome, (name, result)
+    assert nothing_is_left(service)
