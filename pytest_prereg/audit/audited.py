@@ -24,6 +24,40 @@ class Recorded(msgspec.Struct, kw_only=True, frozen=True):
     series: int | None = None
 
 
+What = Literal[
+    "registered",
+    "registered again",
+    "amended",
+    "amended back",
+    "changed",
+    "edited",
+    "measured",
+    "last measured",
+    "imported",
+    "last imported",
+    "tagged",
+]
+"""What a commit did to a prediction. *Changed* is amended without saying so, *edited* its text alone."""
+MEASURING: frozenset[What] = frozenset({"measured", "last measured", "imported", "last imported"})
+REGISTERING: frozenset[What] = frozenset(
+    {"registered", "registered again", "amended", "amended back", "changed"}
+)
+
+
+class Came(msgspec.Struct, kw_only=True, frozen=True):
+    """What a commit did to a prediction, and where it stands among others that did something."""
+
+    what: What
+    commit: str | None = None
+    """``None`` where none was found."""
+    on: str | None = None
+    """The day that it says, for people: nothing follows from it."""
+    is_at_base: bool = False
+    """Whether the merge base comes from it."""
+    follows: bool = False
+    """Whether it comes from the one that is told before it."""
+
+
 class Audited(msgspec.Struct, kw_only=True, frozen=True):
     """Where a prediction stands: its order, its standing and its record on both sides of a comparison."""
 
@@ -49,12 +83,11 @@ class Audited(msgspec.Struct, kw_only=True, frozen=True):
     claimed: str = ""
     """Its words there."""
     registered: str | None = None
-    """The commit that registered it as it is now."""
-    registered_on: str | None = None
-    """The day that this commit says, for people: nothing follows from it."""
+    """The commit of the registration that its evidence was taken for; without evidence, of it as it is."""
     measured: str | None = None
     """The commit by which the last of the evidence that decides it came in."""
-    measured_on: str | None = None
+    came: tuple[Came, ...] = ()
+    """What became of it up to now, so that nothing stands before a commit that it comes from."""
     is_at_base: bool | None = None
     """Whether the lock that is compared with registers it just as it is now; ``None`` for an audit."""
     given: Recorded | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_prereg.audit.audited import Audited, Recorded
+from pytest_prereg.audit.audited import Audited, Came, Recorded
 from pytest_prereg.audit.finding import Finding, Level, by_weight
 from pytest_prereg.report.findings.reported import Reported
 
@@ -130,7 +130,13 @@ def gated(*findings: Finding, predictions=(), **keys) -> Reported:
 def compared(name: str, base: Recorded | None, head: Recorded | None, **keys) -> Audited:
     """A prediction at both ends of a pull request, registered before it."""
     given = {"wants": "≥ 1.25", "registered": REGISTERED_IN, "measured": MEASURED_IN, "is_at_base": True}
-    return prediction(name, **{"base": base, "head": head} | given | keys)
+    given |= keys
+    commits = [(what, given[what]) for what in ("registered", "measured") if given[what]]
+    came = tuple(
+        Came(what=what, commit=commit, is_at_base=given["is_at_base"], follows=place > 0)
+        for place, (what, commit) in enumerate(commits)
+    )
+    return prediction(name, **{"base": base, "head": head, "came": came} | given)
 
 
 CHANGED = compared(
@@ -167,7 +173,9 @@ FOUND_IN_IT = (
         Level.REVIEW,
         message='"quick-win" was registered in 2f1c0de3 and measured in 9ab33e14, both in this pull request',
         advice="Ask whether the expectation was there before the numbers. Merge it with its commits: a squash "
-        "makes one of both. Whoever has to squash tags the registration first: pytest-prereg lock --tag",
+        "makes one of both. Whoever squashes tags the registration first:\n"
+        "git switch --detach 2f1c0de3 && pytest-prereg lock --tag && git switch -\n"
+        "git push origin prereg/kernels/0a1b2c3d",
         about="2f1c0de3",
     ),
     finding(

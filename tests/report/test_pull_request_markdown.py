@@ -33,6 +33,10 @@ from pytest_prereg.report.findings.rendering import rendered
 COMMENT = 65_536
 """Characters of a comment of GitHub."""
 COLUMNS = 7
+SQUASHED = [
+    "git switch --detach 2f1c0de3 && pytest-prereg lock --tag && git switch -",
+    "git push origin prereg/kernels/0a1b2c3d",
+]
 CAME = "2f1c0de3, then measured in 9ab33e14"
 OURS = {
     *("h2", "p", "strong", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "em", "br"),
@@ -114,10 +118,7 @@ def test_the_author_sees_what_to_type_in_order_up_to_the_push():
     assert [codes_in(item) for item in items] == [
         ["PR203", "old-claim", "pytest-prereg withdraw old-claim --reason '…'"],
         ["PR205", "fused-is-faster", "pytest-prereg acknowledge PR205 fused-is-faster --reason '…'"],
-        [
-            *("PR204", "quick-win", "pytest-prereg lock --tag"),
-            "pytest-prereg acknowledge PR204 quick-win --reason '…'",
-        ],
+        ["PR204", "quick-win", "pytest-prereg acknowledge PR204 quick-win --reason '…'"],
         ["git add predictions.toml predictions.lock && git commit -m 'Mend PR203, PR205, PR204' && git push"],
     ]
     assert "</code> is registered, and is no longer in predictions.toml." in items[0]
@@ -129,7 +130,8 @@ def test_the_reviewer_sees_what_to_ask_and_what_to_approve_and_acknowledges_noth
     assert "1 error. Ask the author to mend it, as below: an error can't be acknowledged." in error
     assert codes_in(changed) == ["PR205", "fused-is-faster"]
     assert "from supported to inconclusive. Ask why the verdict changed" in changed
-    assert codes_in(new) == ["PR204", "quick-win"]
+    assert codes_in(new) == ["PR204", "quick-win", *SQUASHED]
+    assert "Whoever squashes tags the registration first:" in new
     assert "Ask whether the expectation was there before the numbers. Merge it with its commits" in new
     assert "the author acknowledges it in this pull request, as below" in approval
     assert page.count("can't be acknowledged") == 1
@@ -146,7 +148,7 @@ def test_what_asks_for_one_step_is_one_item_with_a_command_for_each():
     assert "That changes predictions.lock. Commit it here, in this pull request:" in last
     assert codes_in(last) == ["git add predictions.lock && git commit -m 'Acknowledge PR204' && git push"]
     asked, _ = items_of(page, "You, who review", "ul")
-    assert codes_in(asked) == ["PR204", *names]
+    assert codes_in(asked) == ["PR204", *names, *SQUASHED]
 
 
 def test_many_of_one_step_are_cut_short_and_counted():

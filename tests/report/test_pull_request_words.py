@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import pytest
-from found_samples import CHANGED, FOUND_IN_IT, PULL_REQUEST, UNCHANGED, compared, finding, gated, recorded
+from found_samples import (
+    CHANGED,
+    FOUND_IN_IT,
+    PULL_REQUEST,
+    REGISTERED_IN,
+    UNCHANGED,
+    compared,
+    finding,
+    gated,
+    recorded,
+)
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from pytest_prereg.audit.audited import Came
 from pytest_prereg.audit.finding import Level
 from pytest_prereg.report.findings.pull_request import Change, changes, rows_of
 from pytest_prereg.report.findings.pull_request_words import count, moved, numbers_of, registration, remarks
 from pytest_prereg.report.findings.rendering import rendered
 
 NEW = {"is_at_base": False}
+REGISTERED, MEASURED = compared("p", recorded(), recorded()).came
+AFTERWARDS = replace(REGISTERED, follows=True)
+EDITED = Came(what="edited", commit=REGISTERED_IN, follows=True)
+CHAIN = "registered at the base in 2f1c0de3, then measured in 9ab33e14"
 ANY = st.one_of(
     st.none(), st.floats(), st.integers(), st.sampled_from([10**400, -(10**400), 5e-324, 1.7e308, -0.0])
 )
@@ -102,22 +118,34 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
     ("keys", "text"),
     [
         ({}, "registered at the base in 2f1c0de3, then measured in 9ab33e14"),
-        ({"registered": None}, "registered at the base, then measured in 9ab33e14"),
+        ({"registered": None}, "registered at the base, before it was measured in 9ab33e14"),
         (NEW, "registered here in 2f1c0de3, then measured in 9ab33e14"),
         (NEW | {"measured": None, "head": None}, "registered here in 2f1c0de3, not measured yet"),
+        ({"order": "after-evidence"}, f"its evidence was not taken for it: {CHAIN}"),
         (
-            {"order": "after-evidence"},
-            "registered after its evidence: measured in 9ab33e14, registered in 2f1c0de3",
+            {"order": "after-evidence", "came": (MEASURED, AFTERWARDS)},
+            "registered after its evidence: measured in 9ab33e14, then registered at the base in 2f1c0de3",
+        ),
+        (
+            {"order": "after-evidence", "came": (REGISTERED, replace(MEASURED, follows=False))},
+            f"not registered before its evidence: {CHAIN.replace('then', 'and on another line of commits')}",
         ),
         ({"order": "after-evidence", "measured": None}, "registered after its evidence"),
-        ({"order": "simultaneous"}, "registered and measured in the same commit, 9ab33e14"),
         (
-            {"order": "mismatch"},
-            "the evidence is of another registration: measured in 9ab33e14, then registered at the base in 2f1c0de3",
+            {"order": "simultaneous", "came": (REGISTERED, replace(MEASURED, commit=REGISTERED_IN))},
+            "registered and measured in the same commit, 2f1c0de3",
+        ),
+        (
+            {"order": "mismatch", "came": (REGISTERED, MEASURED, EDITED)},
+            f"not as it is registered: {CHAIN}, then edited here in 2f1c0de3",
+        ),
+        (
+            {"order": "mismatch", "came": (REGISTERED, MEASURED, Came(what="edited"))},
+            f"not as it is registered: {CHAIN}; its text is another now",
         ),
         ({"order": "mismatch", "registered": None}, "the evidence is of another registration"),
         (
-            {"registered_on": "2026-11-28", "measured_on": "2026-11-30"},
+            {"came": (replace(REGISTERED, on="2026-11-28"), replace(MEASURED, on="2026-11-30"))},
             "registered at the base in 2f1c0de3 (2026-11-28), then measured in 9ab33e14 (2026-11-30)",
         ),
         ({"order": "unverifiable"}, "whether it was registered before can't be told"),
@@ -127,8 +155,8 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
             "registered at the base in 2f1c0de3, on one side of a merge, then measured in 9ab33e14",
         ),
         (
-            NEW | {"order": "witnessed"},
-            "registered here in 2f1c0de3, before its evidence as a tag shows, then measured in 9ab33e14",
+            {"order": "witnessed", "came": (REGISTERED, MEASURED, replace(EDITED, what="tagged"))},
+            f"{CHAIN}; a tag has the registration without the evidence, in 2f1c0de3",
         ),
         (
             {"standing": "replication"},
@@ -140,13 +168,7 @@ def test_no_record_is_trusted_to_be_well_formed(ends, verdict):
 )
 def test_whether_the_registration_came_first_is_said_with_the_commits(keys, text):
     one = compared("p", **{"base": recorded(), "head": recorded()} | keys)
-    change = Change.BOTH if one.is_at_base is False else Change.AGAIN
-    assert registration(one, change) == text
-
-
-def test_what_was_registered_before_and_changed_here_is_amended():
-    one = compared("p", recorded(), recorded(), **NEW)
-    assert registration(one, Change.AMENDED) == "amended here in 2f1c0de3, then measured in 9ab33e14"
+    assert registration(one) == text
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pytest_prereg.audit.audited import Audited
+from pytest_prereg.audit.audited import Audited, Came
 from pytest_prereg.audit.auditing import recorded
-from pytest_prereg.audit.gating.places import measured_in, registered_in
+from pytest_prereg.audit.gating.places import registered_in
 from pytest_prereg.audit.gating.sides import wants_of
 from pytest_prereg.audit.history.past import Past
 from pytest_prereg.audit.recordable import is_recordable, recorded_entry
@@ -20,18 +20,28 @@ if TYPE_CHECKING:
 
     from pytest_prereg.audit.assess import StudyState
     from pytest_prereg.audit.gating.ends import Ends
+    from pytest_prereg.audit.gating.sequence import Sequences
     from pytest_prereg.audit.gating.sides import Base, Side
     from pytest_prereg.registry.lock import LockEntry
 
 
-def compared(head: Side, base: Base, ends: Ends) -> tuple[Audited, ...]:
+def compared(head: Side, base: Base, ends: Ends, sequences: Sequences) -> tuple[Audited, ...]:
     """Return where each prediction stands at head, beside what the lock at the base had of it.
 
     One that only the base has is among them, as removed.
+
+    Args:
+        head: The study at the later commit.
+        base: What there was of it at the merge base.
+        ends: The commits.
+        sequences: In what sequence each prediction was registered, measured and changed.
     """
     past = head.state.past
     before = past.graph.of([ends.base]) if isinstance(past, Past) else frozenset[str]()
-    here = [_given(head.state, _compared(head.state, base, one), before) for one in head.audit.predictions]
+    here = [
+        _given(head.state, _compared(head.state, base, one, sequences), before)
+        for one in head.audit.predictions
+    ]
     known = {one.id for one in here}
     entries = base.lock.predictions if base.lock else {}
     gone = [_removed(head.state, base, name, entry) for name, entry in entries.items() if name not in known]
@@ -41,19 +51,16 @@ def compared(head: Side, base: Base, ends: Ends) -> tuple[Audited, ...]:
 def _dated(state: StudyState, several: Iterable[Audited]) -> list[Audited]:
     """Return predictions with the days of their commits, which git is asked for once."""
     several = list(several)
-    commits = dict.fromkeys(each for one in several for each in (one.registered, one.measured) if each)
+    commits = dict.fromkeys(each.commit for one in several for each in one.came if each.commit)
     days = state.repository.days(commits) if state.repository else {}
     return [
-        replace(
-            one,
-            registered_on=days.get(one.registered or ""),
-            measured_on=days.get(one.measured or ""),
-        )
+        replace(one, came=tuple(replace(each, on=days.get(each.commit or "")) for each in one.came))
         for one in several
     ]
 
 
 def _removed(state: StudyState, base: Base, name: str, entry: LockEntry) -> Audited:
+    registered = registered_in(state, name, entry)
     return Audited(
         id=name,
         status="removed",
@@ -66,19 +73,21 @@ def _removed(state: StudyState, base: Base, name: str, entry: LockEntry) -> Audi
         is_at_base=True,
         wanted=base.wants.get(name, ""),
         claimed=base.claims.get(name, ""),
-        registered=registered_in(state, name, entry),
+        registered=registered,
+        came=(Came(what="registered", commit=registered),) if registered else (),
     )
 
 
-def _compared(state: StudyState, base: Base, one: Audited) -> Audited:
+def _compared(state: StudyState, base: Base, one: Audited, sequences: Sequences) -> Audited:
     entry, before = state.lock.predictions.get(one.id) if state.lock else None, base.entry(one.id)
-    is_there = one.id in state.study.predictions
+    is_there, sequence = one.id in state.study.predictions, sequences.of(one.id)
     return replace(
         one,
         base=recorded(before),
         is_at_base=before is not None and (entry is None or before.digest == entry.digest),
-        registered=registered_in(state, one.id),
-        measured=measured_in(state, one.id) if is_there else None,
+        registered=sequence.registered,
+        measured=sequence.measured,
+        came=sequence.came,
         wants=wants_of(state, one.id) if is_there else "",
         wanted=base.wants.get(one.id, ""),
         claimed=base.claims.get(one.id, ""),

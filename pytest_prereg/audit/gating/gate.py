@@ -22,6 +22,7 @@ from pytest_prereg.audit.gating.compared import compared
 from pytest_prereg.audit.gating.ends import Ends
 from pytest_prereg.audit.gating.judged_here import judged_here, loosened
 from pytest_prereg.audit.gating.restoring import restorable
+from pytest_prereg.audit.gating.sequence import Sequences
 from pytest_prereg.audit.history.grades import Grade
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
     stale = [one for one in head.audit.findings if on_default_branch and _is_stale(one, head.state)]
     every = [one for one in head.audit.findings if one not in stale]
     brought, standing = _told_apart(every, base.findings)
-    both = list(judged_here(head.state, base))
+    sequences = Sequences(head.state, approval.ends.base)
+    both = list(judged_here(head.state, base, sequences))
     judged = {one.id for one in both}
     kept = [one for one in brought if not (one.id in judged and _is_simultaneous(one))]
     own = [
@@ -82,7 +84,7 @@ def gate(head: Side, base: Base, approval: Approval, *, on_default_branch: bool 
     return Gate(
         study=head.audit.study,
         ends=approval.ends,
-        predictions=compared(head, base, approval.ends),
+        predictions=compared(head, base, approval.ends, sequences),
         findings=tuple(sorted([*findings, *base.unread], key=by_weight)),
         standing=tuple(one for one in standing if one.fails),
         covered=approval.path,

@@ -9,27 +9,33 @@ from msgspec.structs import replace
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.audit.findings.order import ADVICE
 from pytest_prereg.audit.findings.telling import short, told
-from pytest_prereg.audit.gating.places import measured_in, registered_in
+from pytest_prereg.audit.gating.places import registered_in
 from pytest_prereg.audit.history.grades import PRECEDING, Grade
+from pytest_prereg.audit.history.past import Past
+from pytest_prereg.audit.history.tags import tag_name
+from pytest_prereg.audit.history.witnessing import TAG, Witnessing
 from pytest_prereg.audit.withdrawn import files_of
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.refusals import quoted
+from pytest_prereg.registry.registered import registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.gating.sequence import Sequence, Sequences
     from pytest_prereg.audit.gating.sides import Base
 
 _SEPARATE = "separate"
-_SQUASH = (
-    "Ask whether the expectation was there before the numbers. Merge it with its commits: a squash makes one "
-    "commit of both. Whoever has to squash tags the registration first: pytest-prereg lock --tag"
+_ASK = "Ask whether the expectation was there before the numbers."
+_MERGED = (
+    f"{_ASK} Merge it with its commits: a squash makes one commit of both, and the verdict counts no more."
 )
-_TAGGED = "Ask whether the expectation was there before the numbers. A tag holds the registration by itself."
+_SQUASHED = "Whoever squashes all the same keeps the registration by a tag first, and pushes that:"
+_TAGGED = f"{_ASK} A tag holds the registration by itself, whoever squashes."
 
 
-def judged_here(state: StudyState, base: Base) -> Iterator[Finding]:
+def judged_here(state: StudyState, base: Base, sequences: Sequences) -> Iterator[Finding]:
     """Yield one finding for each registration that is not the base's, and that evidence was taken for.
 
     Where evidence came first, or something else was registered, that is told as the order that it is.
@@ -38,11 +44,9 @@ def judged_here(state: StudyState, base: Base) -> Iterator[Finding]:
         if is_registered_here(state, base, name) and _is_measured(state, name):
             grade = state.orders[name].grade
             if grade is Grade.SIMULTANEOUS:
-                yield _in_one_commit(state, name)
+                yield _in_one_commit(state, name, sequences.of(name))
             elif grade in PRECEDING:
-                yield _in_order(
-                    state, name, separate=_is_separate(state, base), tagged=grade is Grade.WITNESSED
-                )
+                yield _in_order(state, name, sequences.of(name), separate=_is_separate(state, base))
 
 
 def is_registered_here(state: StudyState, base: Base, name: str) -> bool:
@@ -84,27 +88,47 @@ def _is_separate(state: StudyState, base: Base) -> bool:
     return _asks(state) or (base.table is not None and base.table.registration == _SEPARATE)
 
 
-def _in_one_commit(state: StudyState, name: str) -> Finding:
+def _in_one_commit(state: StudyState, name: str, sequence: Sequence) -> Finding:
     order = state.orders[name]
     where = f", {order.commit[:8]}" if order.commit else ""
     message = f"{quoted(name)} is registered and measured in one commit{where}"
-    return _finding(state, name, Level.ERROR, message, ADVICE[Grade.SIMULTANEOUS])
+    finding = _finding(state, name, Level.ERROR, message, ADVICE[Grade.SIMULTANEOUS])
+    return replace(finding, commit=sequence.measured)
 
 
-def _in_order(state: StudyState, name: str, *, separate: bool, tagged: bool) -> Finding:
-    registered, measured = registered_in(state, name), measured_in(state, name)
-    message = (
-        f"{quoted(name)} is registered{_in(registered)} and measured{_in(measured)}, in the same pull request"
-    )
+def _in_order(state: StudyState, name: str, sequence: Sequence, *, separate: bool) -> Finding:
+    registered, measured = _in(sequence.registered), _in(sequence.measured)
+    message = f"{quoted(name)} is registered{registered} and measured{measured}, in the same pull request"
     if separate:
         advice = (
             "Its study asks for two: one that registers it and, once that is merged, one with the evidence."
         )
-        return _finding(
-            state, name, Level.ERROR, f'{message}, and its study says registration = "separate"', advice
-        )
-    finding = _finding(state, name, Level.REVIEW, message, _TAGGED if tagged else _SQUASH)
-    return replace(finding, commit=measured)
+        message += ', and its study says registration = "separate"'
+        return replace(_finding(state, name, Level.ERROR, message, advice), commit=sequence.measured)
+    finding = _finding(state, name, Level.REVIEW, message, _keeping(state, name))
+    return replace(finding, commit=sequence.measured)
+
+
+def _keeping(state: StudyState, name: str) -> str:
+    """Return what to ask and, unless a tag keeps the registration already, what keeps it in a squash."""
+    past, digest = state.past, state.digests[name]
+    assert isinstance(past, Past)
+    if any(past.witness(one.blob, name, digest) for one in state.references(state.study.predictions[name])):
+        return _TAGGED
+    commit = Witnessing(state, past).of(name, digest)
+    if commit is None:
+        return _MERGED
+    return "\n".join(
+        [f"{_MERGED} {_SQUASHED}", TAG.format(commit=commit[:8]), *_pushing(past, state, commit)]
+    )
+
+
+def _pushing(past: Past, state: StudyState, commit: str) -> Iterator[str]:
+    """Yield the command that pushes a tag of the lock that a commit has."""
+    place = past.repository.relative(state.study.lock_path)
+    text = next(past.repository.contents([f"{commit}:{place}"]))
+    if text is not None and (lock := registered(text)) is not None:
+        yield f"git push origin {tag_name(lock)}"
 
 
 def _in(commit: str | None) -> str:
@@ -112,5 +136,4 @@ def _in(commit: str | None) -> str:
 
 
 def _finding(state: StudyState, name: str, level: Level, message: str, advice: str) -> Finding:
-    commit, about = measured_in(state, name), short(state.digests[name])
-    return told(state, "PR204", name, level, message, commit=commit, about=about, advice=advice)
+    return told(state, "PR204", name, level, message, about=short(state.digests[name]), advice=advice)

@@ -1,10 +1,8 @@
-"""The commits by which a registration, and the evidence for it, came in."""
+"""The commit by which a registration came in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from pytest_prereg.audit.history.past import Past
 
 if TYPE_CHECKING:
     from pytest_prereg.audit.assess import StudyState
@@ -33,12 +31,3 @@ def registered_in(state: StudyState, name: str, entry: LockEntry | None = None) 
         and not change.version.is_cut
     ]
     return commits[-1] if commits else None
-
-
-def measured_in(state: StudyState, name: str) -> str | None:
-    """Return the commit by which the last of the evidence that decides a prediction came in."""
-    past, prediction = state.past, state.study.predictions[name]
-    if not isinstance(past, Past):
-        return None
-    came = [each.commit for file in state.references(prediction) for each in past.came_in(file.blob)[:1]]
-    return came[-1] if came else None

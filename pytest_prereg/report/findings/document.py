@@ -55,7 +55,7 @@ class Prediction(msgspec.Struct, kw_only=True, frozen=True):
     wants: str
     """The region that it predicts, for people: ``≥ 1.25``; empty where its text is not there."""
     registered: str | None
-    """The commit that registered it as it is now."""
+    """The commit of the registration that its evidence was taken for; without evidence, of it as it is."""
     measured: str | None
     """The commit by which the last of the evidence that decides it came in."""
     is_at_base: bool | None

@@ -138,7 +138,7 @@ def _row(row: Row) -> str:
         name += f"<br>{_in_cell(claim)}"
     if row.one is None:
         return _cells(_sign(row), name, "", "", "", "", "<br>".join(told))
-    when = _in_cell(words.registration(row.one, row.change))
+    when = _in_cell(words.registration(row.one))
     by = words.moved(row.one)
     here = _verdict(words.here_verdict(row)) + (f"<br>moved{_NO_BREAK}{_whole(by)}" if by else "")
     about = "<br>".join(filter(None, (*told, when)))
@@ -234,7 +234,11 @@ def _more(count: int) -> str:
 def _decided(step: Step, most: int, together: int) -> str:
     said = _what(step, most, together) if step.is_told else _named(step, together)
     few = "" if step.is_told else f": {markdown(words.brief(step.findings[0]))}"
-    return f"{_OPENING[step.mark]} {code(step.code)} {said}{few}. {markdown(clipped(step.words[0], most))}"
+    first = f"{_OPENING[step.mark]} {code(step.code)} {said}{few}. {markdown(clipped(step.words[0], most))}"
+    if not step.words[1:]:
+        return first
+    commands = (code(clipped(command, _LINE)) for command in step.commands[1][:together])
+    return "<br>".join([first, markdown(clipped(step.words[1], most)), *commands])
 
 
 def _typed(step: Step, most: int, together: int) -> str:

@@ -44,6 +44,8 @@ _QUESTIONS = {
 }
 """What a reviewer asks where the finding itself does not say it."""
 _WHY = "Ask why it may stand."
+_OF_MERGING = frozenset({"PR204"})
+"""Reviews of which that which can be typed is for whoever merges, and squashes, and not for the author."""
 
 
 class Step(msgspec.Struct, kw_only=True, frozen=True):
@@ -97,16 +99,26 @@ def to_decide(reported: Reported) -> list[Step]:
     for one in _in_order(reported):
         if (mark := mark_of(one)) in (Mark.REVIEW, Mark.SEEN):
             groups.setdefault((mark, one.code, _question(one)), []).append(one)
-    return [
-        Step(
-            mark=mark_of(several[0]),
-            code=several[0].code,
-            findings=tuple(several),
-            words=(_question(several[0]),),
-            is_told=several[0].code not in TABLED,
-        )
-        for several in groups.values()
-    ]
+    return [_decision(several) for several in groups.values()]
+
+
+def _decision(several: list[Finding]) -> Step:
+    first, commands = several[0], dict.fromkeys(each for one in several for _, each in _merging(one) if each)
+    told = [_split(told, command)[1] for told, command in _merging(first)][:1]
+    return Step(
+        mark=mark_of(first),
+        code=first.code,
+        findings=tuple(several),
+        words=(_question(first), *told),
+        commands=((), tuple(commands)),
+        is_told=first.code not in TABLED,
+    )
+
+
+def _merging(finding: Finding) -> list[tuple[str, str]]:
+    """Return what whoever merges may have to type, as words and commands."""
+    parts = advised(finding) if finding.code in _OF_MERGING else []
+    return [(told, command) for told, command in parts if command and not command.startswith(_ACKNOWLEDGE)]
 
 
 def to_type(reported: Reported) -> list[Step]:
@@ -182,7 +194,8 @@ def _own(finding: Finding) -> list[tuple[str, str]]:
     parts = advised(finding)
     if mark_of(finding) is not Mark.REVIEW:
         return parts
-    typed = [(_split(told, command)[1], command) for told, command in parts if command]
+    others = _merging(finding)
+    typed = [(_split(*part)[1], part[1]) for part in parts if part[1] and part not in others]
     return [(told or MAY_STAND, command) for told, command in typed]
 
 

@@ -91,7 +91,7 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     one = row.one
     if one is None:
         return
-    by, when = words.moved(one), words.registration(one, row.change)
+    by, when = words.moved(one), words.registration(one)
     if claim := words.claim(one):
         yield "claim", claim
     yield "base", _verdict(words.base_verdict(row))
@@ -127,12 +127,14 @@ def _finding(finding: Finding, width: int, text: Text) -> Iterator[str]:
 def _below(reported: Reported, width: int, text: Text, *, every: bool) -> Iterator[str]:
     """Yield what the reviewer decides, what the author types, and what was there before."""
     together = len(reported.findings) if every else _TOGETHER
-    first = [told for _, told in words.asked(reported)]
-    deciding = [f"{_named(one, together)}: {one.words[0]}" for one in to_decide(reported)]
-    if told := [*first, *deciding, *filter(None, [words.approval(reported)])]:
-        yield "you, who review:"
-        yield from (line for each in told for line in hung("  - ", text(plain(each)), width, 4))
-        yield ""
+    first, last = [told for _, told in words.asked(reported)], [words.approval(reported)]
+    lines = [
+        *(line for each in first for line in hung("  - ", text(plain(each)), width, 4)),
+        *(line for one in to_decide(reported) for line in _decided(one, width, text, together)),
+        *(line for each in filter(None, last) for line in hung("  - ", text(plain(each)), width, 4)),
+    ]
+    if lines:
+        yield from ("you, who review:", *lines, "")
     steps, later = parted(to_type(reported))
     if steps:
         yield "the author:"
@@ -143,6 +145,14 @@ def _below(reported: Reported, width: int, text: Text, *, every: bool) -> Iterat
             yield from _typed(number, step, width, text, together)
         yield ""
     yield from _standing(reported, width, text)
+
+
+def _decided(step: Step, width: int, text: Text, together: int) -> Iterator[str]:
+    """Yield what there is to decide, and what whoever merges may have to type."""
+    yield from hung("  - ", text(plain(f"{_named(step, together)}: {step.words[0]}")), width, 4)
+    for told in step.words[1:]:
+        yield from (" " * 4 + line for line in broken(text(plain(told)), width - 4))
+        yield from (" " * 6 + text(plain(command)) for command in step.commands[1][:together])
 
 
 def _named(step: Step, together: int) -> str:

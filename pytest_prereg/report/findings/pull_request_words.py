@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_prereg.audit.audited import MEASURING, REGISTERING
 from pytest_prereg.audit.finding import Finding, Level
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.judge.findings import plural
@@ -21,9 +23,9 @@ from pytest_prereg.report.findings.stands import finite, numbers
 from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from pytest_prereg.audit.audited import Audited, Recorded
+    from pytest_prereg.audit.audited import Audited, Came, Recorded, What
     from pytest_prereg.report.findings.reported import Reported
 
 _WORD = 40
@@ -47,13 +49,11 @@ _MOST = 6
 _LEAST, _PERCENT = 0.05, 1000
 """Between these a change is told in percent, too."""
 _ONE_DECIMAL = 10
-_ORDERS = {
-    "after-evidence": "registered after its evidence",
-    "mismatch": "the evidence is of another registration",
+_UNTOLD = {
     "unverifiable": "whether it was registered before can't be told",
     "unregistered": "not registered",
 }
-"""Grades in words that need no more than that."""
+"""Grades of which no commit tells more."""
 UNRECORDED = (
     "the evidence gives that, and the lock does not record it: pytest --prereg-verify --prereg-record"
 )
@@ -172,42 +172,77 @@ def count(one: Audited) -> str:
     return clipped(" → ".join(dict.fromkeys(counts)), _WORD)
 
 
-def registration(one: Audited, change: Change) -> str:
-    """Return whether a prediction was registered before its evidence, and where either came in.
+def registration(one: Audited) -> str:
+    """Return whether a prediction was registered before its evidence, and by which commits.
 
-    ``registered here in 2f1c0de1, then measured in 9ab33e1f``
+    ``registered at the base in 2f1c0de1, then measured in 9ab33e1f``
     """
-    registered, measured = _in(one.registered, one.registered_on), _in(one.measured, one.measured_on)
     if one.status == "removed":
-        return f"had been registered{registered}" if registered else ""
-    if one.order is None:
+        return "".join(f"had been registered{_in(each)}" for each in one.came if each.what in REGISTERING)
+    if one.order is None or one.order in _UNTOLD:
+        return _UNTOLD.get(one.order or "", "")
+    if first := _first(one):
+        is_known = _place(one, REGISTERING) is not None and _place(one, MEASURING) is not None
+        told = f"{first}: {_sequence(one)}" if is_known else first
+    else:
+        told = _sequence(one)
+    return f"{told}; its data were known: a replication" if one.standing == "replication" else told
+
+
+def _first(one: Audited) -> str:
+    """Return what is wrong with the order, if anything is; what commits say of it is told behind it."""
+    if one.order == "mismatch":
+        is_edited = any(each.what == "edited" for each in one.came)
+        return "not as it is registered" if is_edited else "the evidence is of another registration"
+    if one.order != "after-evidence":
         return ""
-    if one.order == "simultaneous":
-        return f"registered and measured in the same commit{measured.replace(' in', ',', 1)}"
-    first = _ORDERS.get(one.order, "")
-    if one.order == "after-evidence" and registered and measured:
-        return f"{first}: measured{measured}, registered{registered}"
-    if one.order == "mismatch" and registered and measured:
-        return f"{first}: measured{measured}, then {_registered(one, change, registered)}"
-    return first or f"{_registered(one, change, registered)}{_measured(one, measured)}"
+    registered, measured = _place(one, REGISTERING), _place(one, MEASURING)
+    if registered is None or measured is None:
+        return "registered after its evidence"
+    first, last = sorted((registered, measured))
+    if not all(each.follows for each in one.came[first + 1 : last + 1]):
+        return "not registered before its evidence"
+    return "registered after its evidence" if measured < registered else "its evidence was not taken for it"
 
 
-def _registered(one: Audited, change: Change, commit: str) -> str:
-    here = "registered here" if change in NEW else "amended here"
-    where = f"{'registered at the base' if one.is_at_base else here}{commit}"
-    if one.order == "registered-one-side":
-        return f"{where}, on one side of a merge"
-    return f"{where}, before its evidence as a tag shows" if one.order == "witnessed" else where
+def _place(one: Audited, kinds: Collection[What]) -> int | None:
+    """Return where the first of some kinds stands among what came."""
+    return next((place for place, each in enumerate(one.came) if each.what in kinds), None)
 
 
-def _measured(one: Audited, commit: str) -> str:
-    is_open = one.head is None
-    then = f", then measured{commit}" if commit else (", not measured yet" if is_open else "")
-    return f"{then}; its data were known: a replication" if one.standing == "replication" else then
+def _sequence(one: Audited) -> str:
+    """Return what commits did, one behind the other; *then* where one comes from the other."""
+    is_known = _place(one, REGISTERING) is not None
+    told = "" if is_known else f"registered {'at the base' if one.is_at_base else 'here'}"
+    for commit, several in groupby((each for each in one.came if each.what != "tagged"), _commit):
+        told += _event(one, commit, list(several), told, is_known=is_known)
+    if _place(one, MEASURING) is None and one.head is None:
+        told += ", not measured yet"
+    tags = [_in(each) for each in one.came if each.what == "tagged"]
+    return told + "".join(f"; a tag has the registration without the evidence,{each}" for each in tags)
 
 
-def _in(commit: str | None, day: str | None) -> str:
-    return f" in {commit[:_SHORT]}{f' ({day})' * bool(day)}" if commit else ""
+def _commit(each: Came) -> str | None:
+    return each.commit
+
+
+def _event(one: Audited, commit: str | None, several: list[Came], before: str, *, is_known: bool) -> str:
+    """Return what a commit did, joined to what is told before it, which a grade says if no commit does."""
+    first = several[0]
+    beside = ", and on another line of commits " if is_known else ", before it was "
+    join = (", then " if first.follows else beside) if before else ""
+    if commit is None:
+        return "; its text is another now" * (first.what == "edited")
+    if len(several) > 1:
+        what = " and ".join(each.what for each in several)
+        return f"{join}{what} in the same commit{_in(first).replace(' in', ',', 1)}"
+    where = "" if first.what in MEASURING else (" at the base" if first.is_at_base else " here")
+    side = ", on one side of a merge" * (one.order == "registered-one-side" and first.what in REGISTERING)
+    return f"{join}{first.what}{where}{_in(first)}{side}"
+
+
+def _in(each: Came) -> str:
+    return f" in {each.commit[:_SHORT]}{f' ({each.on})' * bool(each.on)}" if each.commit else ""
 
 
 def remarks(row: Row) -> Iterator[str]:

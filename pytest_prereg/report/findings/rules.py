@@ -40,7 +40,8 @@ RULES = {
     ),
     "PR204": Rule(
         "registered and judged in one pull request",
-        "register in a pull request of its own, or keep a lock tag of the registration",
+        "merge it with its commits, or register in a pull request of its own; a lock tag of the registration "
+        "saves the standing in a squash, and not the review",
         "registered and judged in one pull request",
         "registered and judged in one pull request",
     ),
