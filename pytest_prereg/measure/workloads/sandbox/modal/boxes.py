@@ -23,7 +23,7 @@ from pytest_prereg.measure.workloads.sandbox.modal import frames
 from pytest_prereg.measure.workloads.sandbox.verdicts import MARSHAL
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from pytest_prereg.measure.workloads.sandbox.limits import Limits
     from pytest_prereg.measure.workloads.sandbox.messages import Work
@@ -291,20 +291,32 @@ class Box:
             self._frames.put_nowait(_Lost(faults.told(error)))
 
     async def _read(self) -> None:
-        stream = frames.Stream(self._recipe.limits)
+        stream, source = frames.Stream(self._recipe.limits), aiter(self._process.stdout)
         try:
-            async for data in self._process.stdout:
+            async for data in source:
                 for frame in stream.feed(data):
                     self._frames.put_nowait(frame)
                 if self._frames.qsize() > _WAITING:
                     raise frames.GarbledError("more than was asked for")  # noqa: TRY301
             why = stream.rest() or "without a word"
         except frames.GarbledError as error:
-            why = str(error)
+            why = str(error) if self.ready_at else str(error) + await _what_follows(source)
             self._frames.put_nowait(b"?" + why.encode())
         except Exception as error:  # noqa: BLE001
             why = faults.told(error)
         self._frames.put_nowait(_Lost(why))
+
+
+async def _what_follows(source: AsyncIterator[bytes]) -> str:
+    """Return what else is said at once by an image in which nothing can run."""
+    found = b""
+    with suppress(Exception):
+        async with asyncio.timeout(0.5):
+            async for data in source:
+                found += data
+                if len(found) > frames.MOST_SHOWN:
+                    break
+    return found[: frames.MOST_SHOWN].decode("utf-8", "replace")
 
 
 async def made(recipe: Recipe) -> Box:
