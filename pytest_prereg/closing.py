@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.citing.behind import cite_first, pages_behind
 from pytest_prereg.audit.history.git_commands import Place, commit_command, is_ignored, newest
 from pytest_prereg.errors import HistoryError, PreregError
 from pytest_prereg.evidence.naming import shown
@@ -52,8 +53,11 @@ def closing_lines(campaign: Campaign, *, again: str, interrupted: bool, recorded
         yield from _ignored(campaign, recorded=recorded)
         study = campaign.state.study
         needed = [study.lock_path, *_newest(campaign, recorded=recorded)]
-        message = f"Evidence for {study.id}"
-        yield f"next:  {commit_command(study.folder, places, message, needed=needed)}"
+        has_evidence = any(place.path == study.evidence_folder for place in places)
+        message = f"{'Evidence for' if has_evidence else 'Record verdicts of'} {study.id}"
+        pages = pages_behind(study) if recorded else []
+        command = commit_command(study.folder, [*places, *map(Place, pages)], message, needed=needed)
+        yield f"next:  {cite_first(study, pages)}{command}"
 
 
 def _has_more_verdicts(campaign: Campaign) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pytest_prereg.audit.amending import advice_after_data, data_of
+from pytest_prereg.audit.citing.behind import cite_first
 from pytest_prereg.audit.comparing.changes import Revision
 from pytest_prereg.audit.comparing.opposites import clashes
 from pytest_prereg.audit.dependencies import rests_on
@@ -49,7 +50,7 @@ from pytest_prereg.registry.uses import arms_of, named
 from pytest_prereg.registry.vacuous import is_vacuous
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.amending import Amended
@@ -449,25 +450,67 @@ def uncommitted(study: Study, bound: Mapping[str, str]) -> list[Problem]:
     return [Problem(code="PR102", path=str(study.path), message=message, advice=advice)]
 
 
-def commit_command(study: Study, names: Collection[str], verb: str, *, also: Iterable[Path] = ()) -> str:
+def commit_command(
+    study: Study,
+    names: Collection[str],
+    verb: str,
+    *,
+    also: Iterable[Path] = (),
+    pages: Sequence[Path] = (),
+) -> str:
     """Return the git command that commits the registration of predictions, as typed in the current folder.
 
     Args:
         study: Theirs.
-        names: Their ids.
+        names: Their ids; the message names those of them that the commit touches.
         verb: What the message begins with.
         also: More that belongs to the commit.
+        pages: Those that cite the study and are written anew first.
     """
-    shown = list(names)
+    shown = _touched(study, names) or list(names)
     what = ", ".join(shown) if len(shown) <= _NAMED else f"{len(shown)} predictions of {study.id}"
     places = [
         Place(study.path.with_name(f"{study.path.stem}."), "*"),
         *(Place(folder, "/*.py") for folder in _modules(study, names)),
-        *(Place(path) for path in (*_attributes(study), *also)),
+        *(Place(path) for path in (*_attributes(study), *also, *pages)),
     ]
     evidence = newest(read_study_evidence(study)) if also else []
     needed = [study.lock_path, *evidence]
-    return git_commands.commit_command(study.folder, places, f"{verb} {what}", needed=needed)
+    command = git_commands.commit_command(study.folder, places, f"{verb} {what}", needed=needed)
+    return f"{cite_first(study, pages)}{command}"
+
+
+def _touched(study: Study, names: Iterable[str]) -> list[str]:
+    """Return the predictions that HEAD's lock has otherwise than here, or not; else those with other code."""
+    with contextlib.suppress(StudyError):  # a lock that can't be read is told of where it is needed
+        there, here = committed_lock(Repository.find(study.folder), study), read_lock(study.lock_path)
+        before, after = (lock.predictions if lock else {} for lock in (there, here))
+        several = [*names]
+        touched = [one for one in several if not _is_there(study, one, before.get(one), after.get(one))]
+        return touched or [one for one in several if _has_loose_code(study, one)]
+    return []
+
+
+def _has_loose_code(study: Study, name: str) -> bool:
+    """Whether HEAD lacks code of a prediction that is registered there."""
+    repository, prediction = Repository.find(study.folder), study.predictions.get(name)
+    if repository is None or prediction is None:
+        return False
+    used = (study.experiments[one] for one in prediction.experiments)
+    return any(_uncommitted(repository, study, one) for one in used)
+
+
+def _is_there(study: Study, name: str, before: LockEntry | None, after: LockEntry | None) -> bool:
+    """Whether HEAD's lock registers a prediction as the lock here does, and that as it is written."""
+    if before is None or after is None or _registers(before) != _registers(after):
+        return False
+    prediction = study.predictions.get(name)
+    return prediction is None or registration_digest(study, prediction) == after.digest
+
+
+def _registers(entry: LockEntry) -> tuple[Any, ...]:
+    """What of an entry is no verdict."""
+    return entry.digest, entry.claim, entry.experiment, entry.amendments, entry.withdrawal
 
 
 def _attributes(study: Study) -> list[Path]:

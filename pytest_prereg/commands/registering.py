@@ -147,6 +147,7 @@ def _as_they_stand(count: int) -> str:
 
 def _say_registered(study: Study, found: Review) -> None:
     from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.audit.citing.behind import pages_behind  # noqa: PLC0415
     from pytest_prereg.report.commands import doubtful_lines, registered_lines, tried_lines  # noqa: PLC0415
 
     if found.registration is None:
@@ -166,7 +167,9 @@ def _say_registered(study: Study, found: Review) -> None:
         for experiment, names in registration.tried(study, found.registration.new).items():
             for line in tried_lines(experiment, names):
                 say(line)
-        say(f"next:  {registration.commit_command(study, found.registration.new, 'Register')}")
+        pages = pages_behind(study)
+        commit = registration.commit_command(study, found.registration.new, "Register", pages=pages)
+        say(f"next:  {commit}")
     else:
         say(f"nothing new: {_as_they_stand(len(found.registration.unchanged))}")
 
@@ -179,6 +182,7 @@ def _say_registered(study: Study, found: Review) -> None:
 def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Path | None) -> None:
     """Register changed predictions as they stand now; what they were stays in the lock."""
     from pytest_prereg import registration  # noqa: PLC0415
+    from pytest_prereg.audit.citing.behind import pages_behind  # noqa: PLC0415
     from pytest_prereg.registry.reasons import given_reason  # noqa: PLC0415
     from pytest_prereg.report.amendments import amended_lines  # noqa: PLC0415
 
@@ -193,7 +197,8 @@ def amend(names: tuple[str, ...], experiment: str | None, reason: str, file: Pat
     for amended in registration.amend_registered(study, chosen, reason):
         for line in amended_lines(amended, width()):
             say(line)
-    say(f"next:  {registration.commit_command(study, chosen, 'Amend')}")
+    commit = registration.commit_command(study, chosen, "Amend", pages=pages_behind(study))
+    say(f"next:  {commit}")
 
 
 @main.command(short_help="Withdraw predictions, with a reason.")

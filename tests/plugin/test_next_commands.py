@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import click.testing
@@ -224,3 +226,98 @@ def test_who_tried_an_experiment_before_registering_is_told_to_say_so(at_stage):
     project.done("amend", "quick-is-quicker", "--reason", "it was tried")
     (project.path / "predictions.lock").unlink()
     assert "tried before" not in project.done("lock")
+
+
+def with_another(project: Project) -> None:
+    """A study with one prediction more than the lock has."""
+    text = (project.path / "predictions.toml").read_text()
+    _, _, table = text.partition("[predictions.quick-is-quicker]\n")
+    project.write("predictions.toml", f"{text}\n[predictions.again]\n{table.replace('<= 0.5', '<= 0.4')}")
+
+
+def test_the_message_names_what_the_commit_touches_and_nothing_else(at_stage, judge):
+    project = at_stage("measurable")
+    with_another(project)
+
+    unlocked = judge(project, "-k", "again").stdout
+    unlocked.fnmatch_lines(["    pytest-prereg lock && git add * && git commit -m 'Register again'"])
+    assert "git commit -m 'Register again'" in project.done("lock")
+    judge(project, "-k", "again").stdout.fnmatch_lines(["    git add * && git commit -m 'Register again'"])
+
+
+def test_code_that_is_not_committed_is_committed_in_the_name_of_what_it_serves(at_stage, judge):
+    project = at_stage("measurable")
+    project.edit("experiments/work.py", "0.25", "0.5")
+    project.done("amend", "quick-is-quicker", "--reason", "the machine is slower")
+    project.git("add", "predictions.lock")
+    project.git("commit", "--quiet", "--message", "The lock alone")
+
+    judge(project).stdout.fnmatch_lines(["    git add * && git commit -m 'Register quick-is-quicker'"])
+
+
+def test_where_the_lock_alone_changed_no_evidence_is_committed(at_stage, judge):
+    project = at_stage("judged")
+
+    said = judge(project, "--prereg-record").stdout.str()
+
+    assert "next:  git add predictions.lock && git commit -m 'Record verdicts of small'" in said
+
+
+class TestPagesThatAreCheckedByAHook:
+    """``cite --check`` refuses a commit whose pages quote what was: they are written in the same one."""
+
+    @pytest.fixture
+    def project(self, at_stage) -> Project:
+        project = at_stage("measurable")
+        project.write("README.md", "It registers <!-- prereg: study.registered -->1<!-- /prereg -->.\n")
+        project.write("other.md", "Nothing is quoted here.\n")
+        project.commit("Quote")
+        hook = project.write(
+            ".git/hooks/pre-commit",
+            f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pytest_prereg cite --check\n",
+        )
+        hook.chmod(0o755)
+        return project
+
+    def run(self, project: Project, command: str) -> None:
+        tool = f'pytest-prereg() {{ {shlex.quote(sys.executable)} -m pytest_prereg "$@"; }}'
+        done = subprocess.run(
+            ["bash", "-c", f"{tool}\n{command}"],
+            cwd=project.path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert project.git("status", "--porcelain") == ""
+
+    def test_a_registration_writes_them_first(self, project):
+        with_another(project)
+
+        said = project.done("lock")
+
+        command = said.partition("next:  ")[2].strip()
+        assert command.startswith(
+            "pytest-prereg cite && git add predictions.* experiments/*.py README.md && "
+        )
+        self.run(project, command)
+
+    def test_so_does_a_verdict(self, project, judge):
+        text = "It took <!-- prereg: study.supported -->0<!-- /prereg -->.\n"
+        project.write("README.md", text)
+        project.commit("Quote a count")
+
+        said = judge(project, "--prereg-record").stdout.str()
+
+        command = said.partition("next:  ")[2].splitlines()[0]
+        assert command.startswith(
+            "pytest-prereg cite && git add predictions.lock experiments/evidence README.md"
+        )
+        self.run(project, command)
+
+    def test_pages_that_stay_as_they_are_are_not_named(self, project):
+        project.write("README.md", "It has <!-- prereg: study.refuted -->0<!-- /prereg --> misses.\n")
+        project.commit("Quote another")
+        with_another(project)
+
+        assert "cite" not in project.done("lock")

@@ -108,6 +108,11 @@ def walked(folder: Path) -> Iterator[Path]:
             yield from walked(path)
 
 
+def cites(page: Path) -> bool:
+    """Whether there is a mark of a citation in a page, in code or not."""
+    return _MARK.search(_bytes(page)) is not None
+
+
 def uncheckable(documents: Iterable[Path]) -> list[Problem]:
     """Return a problem for each document that cites, and is not Markdown."""
     found = ((path, _MARK.search(data)) for path in documents for data in [_bytes(path)])
