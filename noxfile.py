@@ -56,9 +56,14 @@ def records(session: nox.Session, libraries: str) -> None:
 @nox.session(python=OLDEST)
 def storms(session: nox.Session) -> None:
     """Strike runs with 200 faults, and kill them more often than the tests do: CI has a tenth of it."""
-    session.install("--editable", ".", *group("tests"))
-    storms = ["tests/plugin/test_fault_storm.py", "tests/plugin/test_interruption.py"]
-    session.run("pytest", "-s", *storms, *session.posargs, env={"PREREG_STORM": "full"})
+    session.install("--editable", ".", *group("tests"), *group("modal"))
+    storms = [
+        "tests/plugin/test_fault_storm.py",
+        "tests/plugin/test_interruption.py",
+        "tests/modal/test_modal_storm.py",
+    ]
+    env = {"PREREG_STORM": "full", "PREREG_MODAL": "required"}
+    session.run("pytest", "-s", *storms, *session.posargs, env=env)
 
 
 @nox.session(python=OLDEST)

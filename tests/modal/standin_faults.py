@@ -16,13 +16,17 @@ end as the service tells it; the loss of what it answers."""
 
 @dataclass
 class RequestFault:
-    """A request is answered late and with an error, the next ``times`` times; with status ``OK`` only late."""
+    """A request is answered late and with an error, the next ``times`` times; with status ``OK`` only late.
+
+    It is late to be taken (``delay``), or what it asked for is done at once and only its answer late (``linger``).
+    """
 
     rpc: str
     status: str = "UNAVAILABLE"
     message: str = "injected by the stand-in"
     times: int = 1
     delay: float = 0.0
+    linger: float = 0.0
 
 
 @dataclass
@@ -75,16 +79,17 @@ class Faults:
     image_failures: list[str] = field(default_factory=list)
     """What the next builds of an image say, and fail."""
 
-    async def meet(self, rpc: str) -> None:
-        """Raises what that request is answered with, if it is an error."""
+    async def meet(self, rpc: str) -> float:
+        """Raises what that request is answered with, if it is an error; returns how late its answer is."""
         for fault in self.requests:
             if fault.rpc == rpc and fault.times > 0:
                 fault.times -= 1
                 await asyncio.sleep(fault.delay)
                 if fault.status == "OK":
-                    break
+                    return fault.linger
                 raise GRPCError(Status[fault.status], fault.message)
         rate = self.rates.get(rpc)
         if rate and not rate.take():
             message = f"{rpc} rate limit ({rate.per_second:g}/s) exceeded"
             raise GRPCError(Status.RESOURCE_EXHAUSTED, message)
+        return 0.0

@@ -80,6 +80,10 @@ class Service:
         """How often a container was given an input: so often a body can have run."""
         return len(self.events("input_started"))
 
+    def begun_of(self, call: str) -> int:
+        """How often an input of that call, as evidence names it, was given to a container."""
+        return len(self.events("input_started", call=call.partition("@")[0]))
+
     def wait_for(self, condition: Callable[[], Any], seconds: float = 15.0) -> Any:
         """What ``condition`` returns once that is true; it is the caller's to bind to this service."""
         end = time.monotonic() + seconds
@@ -112,7 +116,10 @@ class Service:
         self._do("plan", how=how, after=after, times=times, grace=grace)
 
     def fail(self, rpc: str, status: str = "UNAVAILABLE", times: int = 1, **more: Any) -> None:
-        """A request is answered with an error, and its ``message``, after ``delay``; with ``OK`` only late."""
+        """A request is answered with an error, and its ``message``, after ``delay``; with ``OK`` only late.
+
+        With ``linger`` what it asks for is done at once, and its answer comes so much later.
+        """
         self._do("fail", rpc=rpc, status=status, times=times, **more)
 
     def limit(self, rpc: str, per_second: float, burst: float = 1.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class Serving:
     def _answering(self, name: str, like: Handler) -> Callable:
         async def answer(stream: Stream) -> None:
             self.cloud.requests[name] += 1
-            await self.cloud.faults.meet(name)
+            late = await self.cloud.faults.meet(name)
             method = getattr(self, snake_case(name), None)
             if method is None or like.cardinality in (Cardinality.STREAM_UNARY, Cardinality.STREAM_STREAM):
                 self.cloud.missing[name] += 1
@@ -57,7 +58,9 @@ class Serving:
                 async for item in method(request):
                     await stream.send_message(item)
             else:
-                await stream.send_message((await method(request)) or like.reply_type())
+                reply = (await method(request)) or like.reply_type()
+                await asyncio.sleep(late)
+                await stream.send_message(reply)
 
         return answer
 
