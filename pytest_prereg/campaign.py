@@ -25,6 +25,7 @@ from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
 from pytest_prereg.evidence.series import is_current, next_number, was_left
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
+from pytest_prereg.judge.question import counts_failures
 from pytest_prereg.measure.executors.choosing import executor_for, place_of
 from pytest_prereg.measure.interrupts import sigterm_interrupts
 from pytest_prereg.measure.limits import Forecast, Limits
@@ -39,10 +40,11 @@ from pytest_prereg.registry.uses import stated_of_instruments
 from pytest_prereg.registry.versions import refs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.evidence.model import Finished, Started
     from pytest_prereg.measure.executors.base import Executor
     from pytest_prereg.measure.versions.checkout import Checkout
     from pytest_prereg.progress import Progress
@@ -298,10 +300,18 @@ class Campaign:
             executor,
             header=header,
             progress=self.progress.repeat if self.progress else None,
+            observe=self._failures(experiment),
             files=state.files[experiment.id],
             enough=lambda _block: state.is_enough(experiment, due.number),
             limits=self.limits,
         )
+
+    def _failures(self, experiment: Experiment) -> Callable[[Started, Finished], None] | None:
+        """Return what tells that every arm fails; nothing where a failure is an answer, which stays sealed."""
+        served = [one for one in self.state.study.predictions.values() if experiment.id in one.experiments]
+        if self.progress is None or any(counts_failures(one.statistic, one.divisor) for one in served):
+            return None
+        return self.progress.failures(experiment.id, experiment.arms)
 
     def _header(
         self, experiment: Experiment, due: Due, executor: Executor, trees: dict[str, Version]

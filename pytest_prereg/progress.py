@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.measure.limits import duration_text
-from pytest_prereg.measure.progress import WaitNotice
+from pytest_prereg.measure.progress import FailureNotice, WaitNotice
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Collection, Generator
 
     import pytest
 
+    from pytest_prereg.evidence.model import Finished, Started
     from pytest_prereg.measure.progress import Progress as Repeating
 
 REWRITE = "\r\x1b[K"
@@ -49,6 +50,10 @@ class Progress:
         with self._terminal() as reporter:
             if reporter and reporter.isatty:
                 reporter.write(REWRITE + text[: reporter._tw.fullwidth - 1], flush=True)  # noqa: SLF001
+
+    def failures(self, experiment: str, arms: Collection[str]) -> Callable[[Started, Finished], None]:
+        """Return what is told how each repeat ended, to say so where every arm fails from the start."""
+        return FailureNotice(experiment, arms, self._say).ended
 
     def end(self, item: pytest.Item) -> None:
         """Go back to the line that pytest writes about the item, if there was anything to say."""

@@ -81,7 +81,8 @@ def failures(question: Question, repeats: Sequence[RecordedRepeat]) -> Iterator[
     """Why repeats that failed keep the others from deciding: unless they are counted, there are too few."""
     failed = [repeat.id for repeat in repeats if repeat.outcome is Outcome.TASK_FAILED]
     if failed and not question.counts_failures:
-        detail = f"{plural(len(failed), 'repeat')} failed, first {failed[0]}; none is dropped"
+        every = "all " * (len(failed) == len(repeats) > 1)
+        detail = f"{every}{plural(len(failed), 'repeat')} failed, first {failed[0]}; none is dropped"
         yield Reason.TASK_FAILED, detail
 
 

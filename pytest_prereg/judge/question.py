@@ -177,7 +177,7 @@ def ask(
         caps=caps,
         resolutions=resolutions,
         bounds=bounds,
-        counts_failures=statistic == "proportion" and divisor is None,
+        counts_failures=counts_failures(statistic, divisor),
         takes_logs=statistic == "geometric-mean" or operator == "exponent",
         is_logarithmic=statistic == "geometric-mean",
         is_plain=(
@@ -188,6 +188,11 @@ def ask(
             and not any(each.exact for each in metrics)
         ),
     )
+
+
+def counts_failures(statistic: str, divisor: object | None) -> bool:
+    """Whether a repeat that failed is an answer: it is no success."""
+    return statistic == "proportion" and divisor is None
 
 
 def differ_in_hardware(experiment: Experiment, arms: Iterable[str]) -> bool:

@@ -17,6 +17,8 @@ _RAISED = frozenset({"exception", "oom"})
 _UNTOLD = frozenset({"oom"})
 """Causes that whoever reads what was raised may not see."""
 _FRAME = '  File "'
+_ENDED = ("exited with status ", "killed by ")
+"""How it is told that a command ended, before what it had printed."""
 
 
 def account(repeat: RecordedRepeat, files: Iterable[SessionFile]) -> str | None:
@@ -38,14 +40,25 @@ def settling(repeat: RecordedRepeat, files: Iterable[SessionFile]) -> Finished |
 
 
 def said(finished: Finished) -> str | None:
-    """Return what :func:`words` does, cut to a line, after the cause where that would not be seen.
+    """Return what :func:`reason` does, cut to a line, after the cause where that would not be seen.
 
     ``oom: RuntimeError: [enforce fail at alloc_cpu.cpp:127] …``
     """
-    text = words(finished)
+    text = reason(finished)
     if text is None:
         return None
     return headline(f"{finished.cause}: {text}" if finished.cause in _UNTOLD and finished.error else text)
+
+
+def reason(finished: Finished) -> str | None:
+    """Return what :func:`words` does; of a command the last line that it printed as well, which says why.
+
+    ``exited with status 1: gzip: data.txt: No such file or directory``
+    """
+    text, lines = words(finished), (finished.error or "").strip().splitlines()
+    if text is None or finished.cause in _RAISED or len(lines) == 1 or not text.startswith(_ENDED):
+        return text
+    return f"{text}: {visible(lines[-1].strip())}"
 
 
 def words(finished: Finished) -> str | None:

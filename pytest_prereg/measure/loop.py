@@ -78,7 +78,8 @@ def measure(
         header: The header that ``writer`` was opened with: it has the plan, the seed and the machine.
         progress: Called before each launch, and while one has to wait.
         files: The earlier session files of the experiment, for the attempts in them, and what they took.
-        observe: Called after each attempt with its two lines; for pilots, whose values may be seen.
+        observe: Called after each attempt with its two lines; for pilots, whose values may be seen, and for
+            whoever tells of failures alone.
         enough: Asked at each look with the block that is settled: whether the series is decided for good.
         limits: What the run may spend.
 

@@ -6,10 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.devices import measuring
+from pytest_prereg.measure.failures import said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
+
+    from pytest_prereg.evidence.model import Finished, Started
 
 NOTICED_SECONDS = 2.0
 """A wait that is no longer needs no words."""
@@ -64,6 +68,37 @@ class WaitNotice:
 
     def _is_due(self, moment: float) -> bool:
         return self._said is None or moment - self._said >= AGAIN_SECONDS
+
+
+class FailureNotice:
+    """Says once that every arm failed when it first ran, of its own fault: the rest may be bought in vain.
+
+    What is registered is run all the same. It is told only of an experiment whose failures are no answers.
+    """
+
+    def __init__(self, experiment: str, arms: Collection[str], say: Callable[[str], None]) -> None:
+        self._experiment, self._arms, self._say = experiment, {*arms}, say
+        self._failed: dict[str, Finished] = {}
+        self._is_told = False
+
+    def ended(self, started: Started, finished: Finished) -> None:
+        """Take in how a repeat ended; what the machinery lost is run again and says nothing."""
+        if self._is_told or started.warmup or finished.outcome is Outcome.INFRASTRUCTURE:
+            return
+        self._is_told = finished.outcome is not Outcome.TASK_FAILED
+        self._failed.setdefault(started.arm, finished)
+        if not self._is_told and self._failed.keys() == self._arms:
+            self._is_told = True
+            self._say(failing_text(self._experiment, next(iter(self._failed.values()))))
+
+
+def failing_text(experiment: str, first: Finished) -> str:
+    """Return that every arm failed, why the first one did, and that the rest is run all the same."""
+    why = said(first)
+    return (
+        f"{experiment}: every arm failed at its first repeat{f' ({why})' if why else ''}\n"
+        "    The rest is run all the same, as registered; Ctrl-C stops here, and what ran is kept."
+    )
 
 
 def waiting_text(processes: list[int], since: float) -> str:

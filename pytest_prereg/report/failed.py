@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.standing import read_arms
 from pytest_prereg.evidence.model import Outcome
-from pytest_prereg.measure.failures import settling, words
+from pytest_prereg.measure.failures import reason, settling
 from pytest_prereg.report.columns import cut
 
 if TYPE_CHECKING:
@@ -42,6 +42,6 @@ def failed_lines(state: StudyState, assessment: Assessment) -> list[str]:
     counts = Counter(one.cause or "unknown" for one in failed)
     first = failed[0]
     line = settling(first, state.files[first.id.partition("/")[0]])
-    said = words(line) if line is not None else None
+    said = reason(line) if line is not None else None
     causes = ", ".join(f"{cause}: {count}" for cause, count in counts.most_common())
     return [causes, *([f"first {first.id}: {cut(said, _SENTENCE)}"] if said else [])]

@@ -163,3 +163,54 @@ def test_a_verdict_that_was_recorded_before_is_committed_with_its_evidence(at_st
     )
     project.commit("Evidence")
     assert "next:" not in judge(project, mode).stdout.str()
+
+
+FAILING = """\
+[study]
+id = "failing"
+
+[experiments.work]
+command = ["sh", "-c", "echo looking; echo 'gzip: data.txt: No such file' >&2; exit 3"]
+repeats = 3
+
+[predictions.quick]
+claim = "It takes less than two seconds."
+experiment = "work"
+quantity = "wall"
+predicts = "< 2 s"
+falsifier = ">= 2 s"
+"""
+SHARE = """
+[predictions.sound]
+claim = "It hardly ever fails."
+experiment = "work"
+statistic = "proportion"
+quantity = "completed"
+predicts = ">= 0.5"
+falsifier = "< 0.3"
+"""
+WHY = "exited with status 3: gzip: data.txt: No such file"
+
+
+def test_where_all_fails_the_reason_is_told_at_once_and_at_the_end(tmp_path):
+    study = RealStudy(tmp_path / "study")
+    study.write("predictions.toml", FAILING)
+    study.register()
+
+    said = flat(study.run()[1])
+
+    assert f"work: every arm failed at its first repeat ({WHY}) The rest is run all the same" in said
+    assert f"task-failed: all 3 repeats failed, first work/1/1; none is dropped ({WHY})" in said
+    explain = [sys.executable, "-m", "pytest_prereg", "explain", "quick"]
+    done = subprocess.run(
+        explain, cwd=study.path, env=plain_environment(), capture_output=True, text=True, check=True
+    )
+    assert f"first work/1/1: {WHY}" in flat(done.stdout)
+
+
+def test_a_failure_that_is_an_answer_stays_sealed_until_the_last_repeat(tmp_path):
+    study = RealStudy(tmp_path / "study")
+    study.write("predictions.toml", FAILING.replace("repeats = 3", "repeats = 12") + SHARE)
+    study.register()
+
+    assert "every arm failed" not in study.run()[1]
