@@ -68,7 +68,7 @@ REASONS: Mapping[Reason, str] = {
 """What each reason means, in one sentence to the user whom it hits."""
 
 FLAGS: Mapping[str, str] = {
-    "approximate": "the interval holds its level only nearly; the documentation says how nearly",
+    "approximate": "the interval holds its level only nearly; docs/estimands.md says how nearly",
     "assumes normal": "the interval holds its level where repeats vary normally, and may not elsewhere",
     "tail-untested": "no repeat reached the cap of a metric, so nothing is known of what lies beyond",
     "instrument-unstated": "a metric was recorded by hand, or by an undeclared instrument",
@@ -219,7 +219,7 @@ def _paragraphs(
         yield from _series(series)
         yield from _arms(series)
         for flag in assessment.flags:
-            yield "beware", f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
+            yield "beware", f"{flag}: {FLAGS.get(flag, 'see docs/concepts.md')}"
         if way_on is not None:
             yield "now", way_on
         return
@@ -242,7 +242,7 @@ def _paragraphs(
 
 def _beware(flag: str, assessment: Assessment, study: Study) -> str:
     """Return what a word beside a verdict tells; of a reading that nobody is named for, how one is named."""
-    told = f"{flag}: {FLAGS.get(flag, 'see the documentation')}"
+    told = f"{flag}: {FLAGS.get(flag, 'see docs/concepts.md')}"
     metric = _unstated(assessment.prediction, study) if flag == UNSTATED else None
     if metric is None:
         return told

@@ -146,8 +146,12 @@ def test_programs_that_a_command_starts(scene):
 
 @pytest.mark.parametrize(
     ("table", "is_said"),
-    [('trusted = "it always did"', True), ('calibrated-by = ["quick"]', False)],
-    ids=["trusted", "calibrated"],
+    [
+        ('trusted = "it always did"', True),
+        ('trusted = "it always did."', True),
+        ('calibrated-by = ["quick"]', False),
+    ],
+    ids=["trusted", "trusted in a sentence", "calibrated"],
 )
 def test_an_instrument_that_is_taken_on_trust(scene, table, is_said):
     made = scene(f"{TEXT}[instruments.watch]\n{table}\n")

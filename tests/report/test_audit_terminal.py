@@ -6,6 +6,7 @@ import pytest
 from found_samples import COMMIT, EVERY, HOSTILE, finding, prediction, registered, reported
 
 from pytest_prereg.audit.finding import Level
+from pytest_prereg.audit.findings.unproven import ALWAYS
 from pytest_prereg.report.columns import width_of
 from pytest_prereg.report.findings.terminal import terminal_lines
 
@@ -188,7 +189,18 @@ def test_registrations_of_one_commit_are_told_with_it():
 
 
 def test_what_can_not_be_proven_is_always_said():
-    lines = terminal_lines(reported())
+    lines = terminal_lines(reported(), every=True)
     assert lines[lines.index("can't be proven:") + 1] == (
         "  - That the author did not know the answer: nothing shows what was seen"
     )
+
+
+def test_what_is_so_of_every_study_takes_a_line_and_what_is_its_own_is_told_whole():
+    own = "That the lock will stay as it is: it is not committed as it lies here."
+    found = reported(unproven=(*ALWAYS, own))
+    lines = terminal_lines(found, 200)
+    first = lines.index("can't be proven:") + 1
+    assert lines[first].startswith("  - Of every study: ")
+    assert "docs/audit.md, or --all" in lines[first]
+    assert lines[first + 1 : first + 3] == [f"  - {own}", ""]
+    assert [f"  - {one}" in terminal_lines(found, 200, every=True) for one in ALWAYS] == [True] * len(ALWAYS)

@@ -104,6 +104,13 @@ def test_every_word_beside_a_verdict_has_the_sentence_of_the_documentation():
     assert set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == set(FLAGS)
 
 
+def test_what_is_to_be_read_elsewhere_is_named_with_its_page():
+    named = {name: re.findall(r"docs/[a-z]+\.md", sentence) for name, sentence in FLAGS.items()}
+    assert named["approximate"] == ["docs/estimands.md"]
+    assert all((DOCS.parent / page).is_file() for pages in named.values() for page in pages)
+    assert not any("documentation" in sentence for sentence in FLAGS.values())
+
+
 def test_a_pending_prediction_shows_no_number(state):
     text = " ".join(explanation_lines(state.assess(state.study.predictions["quick"]), state.study))
     assert "quick: pending" in text

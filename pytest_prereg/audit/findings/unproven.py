@@ -171,7 +171,7 @@ def _instruments(state: StudyState) -> Iterator[str]:
         if table.trusted is not None:
             yield (
                 f"That instrument {quoted(name)} reads what it says: it is trusted, not calibrated, because "
-                f"{quoted(table.trusted)}."
+                f"{quoted(table.trusted.rstrip('. '))}."
             )
     if names := sorted(_of_the_package(state)):
         yield (

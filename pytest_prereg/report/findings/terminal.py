@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.findings.unproven import ALWAYS
 from pytest_prereg.report.columns import ascii_text, broken, width_of
 from pytest_prereg.report.findings.harmless import harmless_line, plain
 from pytest_prereg.report.findings.stands import (
@@ -50,6 +51,11 @@ _STANDS = 20
 """So many predictions are shown unless all are."""
 _SHORT = 8
 """Digits of a commit."""
+_OF_EVERY_STUDY = (
+    "Of every study: what was known, made up, reworded, thrown away or deleted where nobody looks, and what "
+    "else had a say (docs/audit.md, or --all)."
+)
+"""What stands for all of :data:`ALWAYS`."""
 
 
 def terminal_lines(
@@ -75,7 +81,7 @@ def terminal_lines(
         *([""] if reported.findings else []),
         *_stands(reported, width, text, every=every),
         *(line for told in standings(reported) for line in hung("", text(told), width, 2)),
-        *unproven(reported, width, text),
+        *unproven(reported, width, text, every=every),
         "",
         *broken(text(result(reported)), width),
     ]
@@ -164,13 +170,15 @@ def _stand(one: Audited, compared: str | None, width: int, text: Text) -> Iterat
     yield from (inner + line for line in broken(text(plain(words)), width - len(inner)))
 
 
-def unproven(reported: Reported, width: int, text: Text) -> Iterator[str]:
-    """Yield what no history can prove, below an empty line."""
+def unproven(reported: Reported, width: int, text: Text, *, every: bool = True) -> Iterator[str]:
+    """Yield what no history can prove, below an empty line: in a line what is so of all, unless ``every``."""
     if not reported.unproven:
         return
+    own = [one for one in reported.unproven if every or one not in ALWAYS]
+    folded = [_OF_EVERY_STUDY] if len(own) < len(reported.unproven) else []
     yield ""
     yield "can't be proven:"
-    for sentence in reported.unproven:
+    for sentence in (*folded, *own):
         yield from hung("  - ", text(plain(sentence)), width, 4)
 
 
