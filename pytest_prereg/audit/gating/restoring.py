@@ -31,19 +31,35 @@ AFTERWARDS = "Once that is committed, "
 """How that part of an advice begins which can be done no earlier."""
 _RECORD = f"{AFTERWARDS}record its verdict again and commit that: pytest --prereg-verify --prereg-record"
 _SHORT = 8
-_ANEW = "What is expected now is another claim, and is registered under an id of its own."
+_ANEW = "What is expected now "
+"""How the last line begins of an advice about what was made easier."""
 
 
 def restorable(findings: Iterable[Finding], head: Side, base: Base, ends: Ends) -> list[Finding]:
     """Return the findings, those that ask to restore what the base has with the commands for it."""
     several = list(findings)
     names = {one.id for one in several if _asks(one, head.state, base)}
-    if not names:
-        return several
-    files = _Files(head.state, base, ends, names)
-    return [
-        _advised(one, head.state, base, files) if _asks(one, head.state, base) else one for one in several
-    ]
+    if names:
+        files = _Files(head.state, base, ends, names)
+        several = [
+            _advised(one, head.state, base, files) if _asks(one, head.state, base) else one for one in several
+        ]
+    return [_anew(one, base) if one.code == _EASIER and one.level is Level.ERROR else one for one in several]
+
+
+def _anew(finding: Finding, base: Base) -> Finding:
+    """Return what was made easier with how that is registered which is expected now."""
+    entry = base.entry(finding.id)
+    if entry is None:
+        return finding
+    kept = [line for line in (finding.advice or "").splitlines() if not line.startswith(_ANEW)]
+    follows = f', follows = "{finding.id}"' if entry.verdict == "inconclusive" else ""
+    told = (
+        f"{_ANEW}is another claim: a new id, an experiment of its own for new data{follows}, and data-seen = "
+        '"pilot"; or "full" if these numbers are known, which is a replication and not counted '
+        "(docs/studies.md, Changing your mind)."
+    )
+    return replace(finding, advice="\n".join([*kept, told]))
 
 
 def _asks(finding: Finding, state: StudyState, base: Base) -> bool:
@@ -69,7 +85,7 @@ def _advised(finding: Finding, state: StudyState, base: Base, files: _Files) -> 
         if entry is not None and before is not None and entry.digest != before.digest:
             lines.append(f"Say so in the lock: pytest-prereg amend {typed(name)} --reason '…'")
             lines += [_RECORD] * bool(before.verdict)
-        return replace(finding, advice="\n".join([*lines, _ANEW]))
+        return replace(finding, advice="\n".join(lines))
     back = files.back(name, with_lock=not _is_locked(state, name))
     first = "If it is given up, withdraw it then" if not _is_locked(state, name) else "Or give it up"
     return replace(finding, advice=f"{back}\n{first}: pytest-prereg withdraw {typed(name)} --reason '…'")
