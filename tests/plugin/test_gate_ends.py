@@ -360,6 +360,7 @@ def test_a_revision_that_names_no_commit_could_not_be_told(weakened: PullRequest
 
 
 def test_what_was_typed_is_quoted_in_the_command_that_fetches_it(weakened: PullRequest):
+    weakened.git("remote", "add", "origin", str(weakened.path))
     text = weakened.prereg("gate", "--base", "origin/$(touch gone)").output
     assert "git fetch origin '$(touch gone)'" in text
 

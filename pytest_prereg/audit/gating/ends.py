@@ -13,6 +13,7 @@ from pytest_prereg.registry.refusals import quoted, typed
 if TYPE_CHECKING:
     from pytest_prereg.audit.history.git import Repository
 
+_ORIGIN = "origin"
 FETCH = "Fetch all of it: git fetch --unshallow --tags, or in CI fetch-depth: 0 and fetch-tags: true."
 
 
@@ -85,11 +86,29 @@ def _ambiguous(name: str) -> Problem:
 
 def _missing(repository: Repository, revision: str) -> Problem:
     lacks = "; this clone is shallow" if repository.shallow else ""
-    name = revision.removeprefix("origin/")
+    remotes = repository.remotes()
+    first, _, rest = revision.partition("/")
+    name = rest if rest and first in (*remotes, _ORIGIN) else revision
     is_name = bool(name) and not name.startswith("-")
-    fetch = f"git fetch origin {typed(name)}" if is_name else "Name a branch or a commit"
-    advice = f"{fetch}, or in CI fetch-depth: 0."
+    if not remotes:
+        advice = _nearer(repository, name if is_name else "")
+    elif is_name:
+        remote = (
+            first if first in remotes else next((each for each in remotes if each == _ORIGIN), remotes[0])
+        )
+        advice = f"git fetch {typed(remote)} {typed(name)}, or in CI fetch-depth: 0."
+    else:
+        advice = "Name a branch or a commit, or in CI fetch-depth: 0."
     return Problem(code="PR212", message=f"no commit {quoted(revision)} is here{lacks}", advice=advice)
+
+
+def _nearer(repository: Repository, name: str) -> str:
+    """Return what to name where nothing can be fetched."""
+    if name and repository.commit(name) is not None:
+        return (
+            f"There is no remote, and a branch of that name is here: pytest-prereg gate --base {typed(name)}"
+        )
+    return "There is no remote to fetch it from. Name a branch or a commit that is here: git branch --all"
 
 
 def _unrelated(repository: Repository, base: str, head: str) -> Problem:

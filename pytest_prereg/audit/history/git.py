@@ -108,6 +108,18 @@ class Repository:
             self._git("status", "--porcelain", "--untracked-files=normal", "-z", "--", f":(literal){place}")
         )
 
+    def changed(self, places: Iterable[str]) -> list[str]:
+        """Which files, themselves or in folders that are named from the root, are not as HEAD has them."""
+        paths = (f":(literal){place}" for place in places)
+        options = ("--porcelain", "--untracked-files=normal", "--no-renames", "-z")
+        return [
+            os.fsdecode(line[3:]) for line in self._git("status", *options, "--", *paths).split(b"\0") if line
+        ]
+
+    def remotes(self) -> list[str]:
+        """Names of the repositories that can be fetched from."""
+        return os.fsdecode(self._git("remote")).split()
+
     def file_at(self, revision: str, path: Path) -> bytes | None:
         """What a file of the work tree was at a revision; ``None`` where it was not."""
         place = self.relative(path)
@@ -148,6 +160,11 @@ class Repository:
         listed = self._git("ls-files", "--cached", "-z", "--", pattern)
         names = dict.fromkeys(os.fsdecode(name) for name in listed.split(b"\0") if name)
         return [self.root / name for name in names]
+
+    def is_tracked(self, path: Path) -> bool:
+        """Whether a file of the work tree is in the index, and so in the next commit if in none yet."""
+        place = self.relative(path)
+        return place is not None and bool(self.tracked(f":(literal){place}"))
 
     def tree(self, revision: str) -> list[TreeEntry]:
         """All files, links and submodules at a revision."""
