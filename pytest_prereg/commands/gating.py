@@ -201,7 +201,23 @@ def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: 
         ends=ends, lock=lock, path=covering(repository, ends.tip, lock), is_trusted=asked.is_trusted
     )
     found = gate_of(side, base, approval, on_default_branch=asked.on_default_branch)
-    return reported_gate(found, study.path, side.state.repository.root)
+    uncommitted = tuple(_uncommitted(repository, ends, side))
+    return reported_gate(found, study.path, side.state.repository.root, uncommitted)
+
+
+def _uncommitted(repository: Repository, ends: Ends, side: Side) -> Iterator[str]:
+    """Yield files of the study that are not in the work tree as head has them, where head is checked out."""
+    from pytest_prereg.audit.finding import sound  # noqa: PLC0415
+
+    study, tree = side.state.study, side.state.repository
+    if repository.head() != ends.head or tree is None:
+        return
+    sources = (one.source.path for one in study.experiments.values() if one.source and one.source.path)
+    files = dict.fromkeys((study.path, study.lock_path, study.evidence_folder, *sources))
+    here = tree.relative(Path.cwd()) or "."
+    with contextlib.suppress(HistoryError):
+        for place in repository.changed(filter(None, map(tree.relative, files))):
+            yield sound(os.path.relpath(place, here))
 
 
 def _repository() -> Repository:

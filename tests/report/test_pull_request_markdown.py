@@ -145,7 +145,7 @@ def test_what_asks_for_one_step_is_one_item_with_a_command_for_each():
     assert [code for code in codes_in(first) if "acknowledge" in code] == [
         f"pytest-prereg acknowledge PR204 {name} --reason '…'" for name in names
     ]
-    assert "That changes predictions.lock. Commit it here, in this pull request:" in last
+    assert "Commit what that changes of predictions.lock here, in this pull request:" in last
     assert codes_in(last) == ["git add predictions.lock && git commit -m 'Acknowledge PR204' && git push"]
     asked, _ = items_of(page, "You, who review", "ul")
     assert codes_in(asked) == ["PR204", *names, *SQUASHED]
@@ -471,4 +471,4 @@ def test_a_withdrawal_is_told_with_its_reason_and_that_it_counts():
                     is_counted=True)  # fmt: skip
     row = rows_of(page_of(finding("PR203", NEW.id, Level.NOTICE), predictions=(gone,)))[0]
     assert row[3] == "withdrawn, counted as refuted"
-    assert row[6].startswith("PR203 withdrawn or put back / reason: a typo / ")
+    assert row[6].startswith("PR203 withdrawn / reason: a typo / ")

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 _SHORT = 8
 
 
-def reported_gate(gate: Gate, file: Path, root: Path) -> Reported:
+def reported_gate(gate: Gate, file: Path, root: Path, uncommitted: tuple[str, ...] = ()) -> Reported:
     """Return what is shown of a gate.
 
     Args:
         gate: What it says.
         file: The prediction file, as it is seen from the current folder.
         root: Of the repository.
+        uncommitted: Files of the study that are not in the work tree as head has them.
     """
     return Reported(
         command="gate",
@@ -35,5 +36,6 @@ def reported_gate(gate: Gate, file: Path, root: Path) -> Reported:
         head=gate.ends.head,
         standing=gate.standing,
         covered=gate.covered,
+        uncommitted=uncommitted,
         exit=gate.exit,
     )

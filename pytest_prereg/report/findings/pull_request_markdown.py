@@ -101,8 +101,10 @@ def _top(reported: Reported) -> Iterator[str]:
     commits = f"{code(base)} → {code(head)} · " if reported.base or reported.head else ""
     failing = counted(one for one in reported.findings if one.fails) if reported.exit else ""
     amounts = f" · **{failing}**" if failing else ""
-    study = markdown(clipped(reported.study, _NAME))
+    study = markdown(clipped(words.name(reported), _NAME))
     yield f"{commits}{study}: {markdown(told or 'no predictions')}{amounts}"
+    if told := words.uncommitted(reported):
+        yield from ("", markdown(f"Note: {told}."))
 
 
 def _table(reported: Reported, *, every: bool) -> Iterator[str]:

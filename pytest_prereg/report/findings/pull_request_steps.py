@@ -43,6 +43,7 @@ _QUESTIONS = {
     "PR216": "Ask whether what was known told what would come out.",
 }
 """What a reviewer asks where the finding itself does not say it."""
+_UNREGISTERED = "PR102"
 _WHY = "Ask why it may stand."
 _OF_MERGING = frozenset({"PR204"})
 """Reviews of which that which can be typed is for whoever merges, and squashes, and not for the author."""
@@ -129,7 +130,15 @@ def to_type(reported: Reported) -> list[Step]:
         if one.fails and (parts or mark_of(one) is not Mark.REVIEW):
             words = tuple(told for told, _ in parts)
             groups.setdefault((mark_of(one), one.code, words), []).append((one, parts))
-    return [_step(several) for several in groups.values()]
+    return [*(_step(several) for several in groups.values()), *_to_register(reported)]
+
+
+def _to_register(reported: Reported) -> Iterator[Step]:
+    """Yield the step that registers what the text has and the lock does not: nothing fails without it."""
+    found = tuple(one for one in reported.findings if one.code == _UNREGISTERED and not one.fails)
+    if found:
+        words, commands = ("Not registered yet:",), (("pytest-prereg lock",),)
+        yield Step(mark=Mark.NOTICE, code=_UNREGISTERED, findings=found, words=words, commands=commands)
 
 
 def committed(reported: Reported, steps: Iterable[Step]) -> tuple[str, str]:
@@ -144,9 +153,11 @@ def committed(reported: Reported, steps: Iterable[Step]) -> tuple[str, str]:
     )
     codes = ", ".join(dict.fromkeys(one.code for one in steps))
     message = f"Acknowledge {codes}" if is_reason else f"Mend {codes}"
+    if all(one.code == _UNREGISTERED for one in steps):
+        message = f"Register {reported.study}"
     is_short = len(files) <= _FILES
     names = files if is_short else [*files[:_FILES], f"and {len(files) - _FILES} more"]
-    told = f"That changes {', '.join(names)}. Commit it here, in this pull request:"
+    told = f"Commit what that changes of {', '.join(names)} here, in this pull request:"
     added = " ".join(map(shlex.quote, files)) if is_short else "--update"
     return told, f"git add {added} && git commit -m {shlex.quote(message)} && git push"
 

@@ -67,9 +67,11 @@ def pull_request_lines(
 
 def _top(reported: Reported) -> Iterator[str]:
     base, head = words.ends(reported)
-    yield f"gate of {reported.study}: {words.heading(reported)}"
+    yield f"gate of {words.name(reported)}: {words.heading(reported)}"
     told = changes(reported) if reported.is_loaded else "no prediction was looked at"
     yield f"{base} → {head} · {told or 'no predictions'}" if reported.base or reported.head else told
+    if told := words.uncommitted(reported):
+        yield f"note: {told}"
 
 
 def _part(rows: list[Row], width: int, text: Text) -> Iterator[str]:
@@ -156,9 +158,9 @@ def _decided(step: Step, width: int, text: Text, together: int) -> Iterator[str]
 
 
 def _named(step: Step, together: int) -> str:
-    names = list(dict.fromkeys(one.id or place_of(one) for one in step.findings))
+    names = list(dict.fromkeys(filter(None, (one.id or place_of(one) for one in step.findings))))
     more = f" {_more(len(names) - together)}" if len(names) > together else ""
-    return f"{step.code} {', '.join(names[:together])}{more}"
+    return f"{step.code} {', '.join(names[:together])}{more}".rstrip()
 
 
 def _more(count: int) -> str:

@@ -20,7 +20,7 @@ from pytest_prereg.report.findings.harmless import clipped
 from pytest_prereg.report.findings.pull_request import NEW, Change, Row, rows_of
 from pytest_prereg.report.findings.rules import RULES, rule_of
 from pytest_prereg.report.findings.stands import finite, numbers
-from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of
+from pytest_prereg.report.findings.summing_up import Mark, counted, mark_of, who_approves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -57,8 +57,10 @@ _UNTOLD = {
 UNRECORDED = (
     "the evidence gives that, and the lock does not record it: pytest --prereg-verify --prereg-record"
 )
+_PUT_BACK = "put back "
+"""What a notice is about of which nothing else tells that it is no withdrawal."""
 _BRIEF = {
-    ("PR203", Level.NOTICE): "withdrawn or put back",
+    ("PR203", Level.NOTICE): "withdrawn",
     ("PR202", Level.ERROR): "changed without an amendment",
 }
 
@@ -73,7 +75,7 @@ def heading(reported: Reported) -> str:
     if reported.exit:
         return "could not tell" if Mark.UNKNOWN in marks else "can't pass"
     if any(mark_of(one) is Mark.SEEN for one in reported.findings):
-        return "a code owner has to approve" if reported.covered else "acknowledged in the lock"
+        return who_approves(reported)
     return "nothing needs a person" if rows_of(reported) else "nothing to look at"
 
 
@@ -81,6 +83,21 @@ def ends(reported: Reported) -> tuple[str, str]:
     """Return the short hashes of the merge base and of the head; a question mark for what is not known."""
     base = reported.base or reported.compared or "?"
     return base[:_SHORT], (reported.head or "?")[:_SHORT]
+
+
+def name(reported: Reported) -> str:
+    """Return what is looked at: the study, or where that could not be read its file."""
+    return reported.study if reported.is_loaded else reported.subject
+
+
+def uncommitted(reported: Reported) -> str:
+    """Return what here is not what is compared; empty where nothing is."""
+    several = [clipped(each, _REASON) for each in reported.uncommitted]
+    if not several:
+        return ""
+    names = ", ".join(several[:_NAMED]) + (f" and {len(several) - _NAMED} more" if several[_NAMED:] else "")
+    what = "is not committed as it is" if len(several) == 1 else "are not committed as they are"
+    return f"{names} {what} here; commits alone are compared"
 
 
 def base_verdict(row: Row) -> Recorded | str:
@@ -271,6 +288,8 @@ def brief(finding: Finding) -> str:
         return "could not be told"
     if finding.code not in RULES:
         return clipped(finding.message, _FEW)
+    if finding.about.startswith(_PUT_BACK):
+        return "taken out of the lock and put back"
     return _BRIEF.get((finding.code, finding.level)) or rule_of(finding.code).brief
 
 

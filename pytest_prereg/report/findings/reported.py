@@ -51,6 +51,8 @@ class Reported(msgspec.Struct, kw_only=True, frozen=True):
     """What fails at the base already, and is not this pull request's."""
     covered: str | None = None
     """The file of code owners at the base that covers the lock; ``None`` where nobody has to approve it."""
+    uncommitted: tuple[str, ...] = ()
+    """Files of the study that are not here as the commit has them that a gate looks at."""
     exit: int
     """0 fine, 1 errors or open reviews, 4 it could not be told."""
 

@@ -135,9 +135,21 @@ def counted(findings: Iterable[Finding]) -> str:
 def result(reported: Reported) -> str:
     """Return in one line what it amounts to, with what the exit status means."""
     failing = [one for one in reported.findings if one.fails]
-    told = counted(failing) if failing else "nothing is wrong, nothing waits for a person"
+    told = counted(failing) if failing else _passing(reported)
     meaning = {0: "fine", 4: "could not tell"}.get(reported.exit) or _to_be(failing)
     return f"{reported.command}: {told} (exit {reported.exit}: {meaning})"
+
+
+def _passing(reported: Reported) -> str:
+    """Return what is left to a person where nothing fails: in a pull request, to approve a reason."""
+    if reported.command == "gate" and any(mark_of(one) is Mark.SEEN for one in reported.findings):
+        return f"nothing fails; {who_approves(reported)}"
+    return "nothing is wrong, nothing waits for a person"
+
+
+def who_approves(reported: Reported) -> str:
+    """Return who has to approve what the lock of a pull request acknowledges."""
+    return "a code owner has to approve" if reported.covered else "acknowledged in the lock"
 
 
 def _to_be(failing: Iterable[Finding]) -> str:
