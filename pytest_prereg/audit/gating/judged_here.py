@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -40,13 +41,17 @@ def judged_here(state: StudyState, base: Base, sequences: Sequences) -> Iterator
 
     Where evidence came first, or something else was registered, that is told as the order that it is.
     """
+    keeping = _Keeping(state)
     for name in state.study.predictions:
         if is_registered_here(state, base, name) and _is_measured(state, name):
             grade = state.orders[name].grade
             if grade is Grade.SIMULTANEOUS:
                 yield _in_one_commit(state, name, sequences.of(name))
             elif grade in PRECEDING:
-                yield _in_order(state, name, sequences.of(name), separate=_is_separate(state, base))
+                if _is_separate(state, base):
+                    yield _apart(state, name, sequences.of(name))
+                else:
+                    yield _in_order(state, name, sequences.of(name), keeping.told(name))
 
 
 def is_registered_here(state: StudyState, base: Base, name: str) -> bool:
@@ -96,39 +101,54 @@ def _in_one_commit(state: StudyState, name: str, sequence: Sequence) -> Finding:
     return replace(finding, commit=sequence.measured)
 
 
-def _in_order(state: StudyState, name: str, sequence: Sequence, *, separate: bool) -> Finding:
-    registered, measured = _in(sequence.registered), _in(sequence.measured)
-    message = f"{quoted(name)} is registered{registered} and measured{measured}, in the same pull request"
-    if separate:
-        advice = (
-            "Its study asks for two: one that registers it and, once that is merged, one with the evidence."
-        )
-        message += ', and its study says registration = "separate"'
-        return replace(_finding(state, name, Level.ERROR, message, advice), commit=sequence.measured)
-    finding = _finding(state, name, Level.REVIEW, message, _keeping(state, name))
+def _apart(state: StudyState, name: str, sequence: Sequence) -> Finding:
+    message = f'{_both(name, sequence)}, and its study says registration = "separate"'
+    advice = "Its study asks for two: one that registers it and, once that is merged, one with the evidence."
+    return replace(_finding(state, name, Level.ERROR, message, advice), commit=sequence.measured)
+
+
+def _in_order(state: StudyState, name: str, sequence: Sequence, advice: str) -> Finding:
+    finding = _finding(state, name, Level.REVIEW, _both(name, sequence), advice)
     return replace(finding, commit=sequence.measured)
 
 
-def _keeping(state: StudyState, name: str) -> str:
-    """Return what to ask and, unless a tag keeps the registration already, what keeps it in a squash."""
-    past, digest = state.past, state.digests[name]
-    assert isinstance(past, Past)
-    if any(past.witness(one.blob, name, digest) for one in state.references(state.study.predictions[name])):
-        return _TAGGED
-    commit = Witnessing(state, past).of(name, digest)
-    if commit is None:
-        return _MERGED
-    return "\n".join(
-        [f"{_MERGED} {_SQUASHED}", TAG.format(commit=commit[:8]), *_pushing(past, state, commit)]
-    )
+def _both(name: str, sequence: Sequence) -> str:
+    registered, measured = _in(sequence.registered), _in(sequence.measured)
+    return f"{quoted(name)} is registered{registered} and measured{measured}, in the same pull request"
 
 
-def _pushing(past: Past, state: StudyState, commit: str) -> Iterator[str]:
-    """Yield the command that pushes a tag of the lock that a commit has."""
-    place = past.repository.relative(state.study.lock_path)
-    text = next(past.repository.contents([f"{commit}:{place}"]))
-    if text is not None and (lock := registered(text)) is not None:
-        yield f"git push origin {tag_name(lock)}"
+class _Keeping:
+    """How a registration is kept that would be squashed; the history is gone through once for all of them."""
+
+    def __init__(self, state: StudyState) -> None:
+        self._state = state
+        self._pushing: dict[str, list[str]] = {}
+
+    def told(self, name: str) -> str:
+        """Return what to ask and, unless a tag keeps the registration already, what keeps it in a squash."""
+        state, past, digest = self._state, self._state.past, self._state.digests[name]
+        assert isinstance(past, Past)
+        files = state.references(state.study.predictions[name])
+        if any(past.witness(one.blob, name, digest) for one in files):
+            return _TAGGED
+        commit = self._witnessing.of(name, digest)
+        if commit is None:
+            return _MERGED
+        if commit not in self._pushing:
+            self._pushing[commit] = list(self._push(past, commit))
+        return "\n".join([f"{_MERGED} {_SQUASHED}", TAG.format(commit=commit[:8]), *self._pushing[commit]])
+
+    @cached_property
+    def _witnessing(self) -> Witnessing:
+        assert isinstance(self._state.past, Past)
+        return Witnessing(self._state, self._state.past)
+
+    def _push(self, past: Past, commit: str) -> Iterator[str]:
+        """Yield the command that pushes a tag of the lock that a commit has."""
+        place = past.repository.relative(self._state.study.lock_path)
+        text = next(past.repository.contents([f"{commit}:{place}"]))
+        if text is not None and (lock := registered(text)) is not None:
+            yield f"git push origin {tag_name(lock)}"
 
 
 def _in(commit: str | None) -> str:

@@ -15,10 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pytest_prereg.audit.audited import Came, What
-from pytest_prereg.audit.comparing.changes import Revision
 from pytest_prereg.audit.history.grades import Grade
 from pytest_prereg.audit.history.past import Past
-from pytest_prereg.audit.history.revisions import Revisions
+from pytest_prereg.audit.history.revisions import NoRevision, Revisions
 from pytest_prereg.audit.withdrawn import digests_of, files_of
 from pytest_prereg.errors import PreregError
 
@@ -26,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.audit.history.changed_files import Commit
     from pytest_prereg.audit.history.chronicle import Change
     from pytest_prereg.audit.history.grades import EvidenceRef
 
+_MODULE = ".py"
 _LOOKED_INTO = 20
 """Most commits that are looked into for where a text was edited."""
 
@@ -60,7 +61,9 @@ class Sequences:
         if not isinstance(state.past, Past):
             return {}
         locked = state.lock.predictions if state.lock else {}
-        return {name: _Life(state, state.past, name) for name in {*state.study.predictions, *locked}}
+        texts = _Texts(state, state.past, self._base)
+        names = {*state.study.predictions, *locked}
+        return {name: _Life(state, state.past, name, texts) for name in names}
 
     @cached_property
     def _ancestry(self) -> _Ancestry:
@@ -115,15 +118,41 @@ class _Ancestry:
         return one.commit is not None and other.commit is not None and self.precedes(one.commit, other.commit)
 
 
+class _Texts:
+    """What a pull request made of the text of a study; each version is loaded once, for all predictions."""
+
+    def __init__(self, state: StudyState, past: Past, base: str) -> None:
+        self._state, self._past, self._base = state, past, base
+        self._revisions = Revisions.of(past, state.study)
+
+    def began(self, name: str, digest: str) -> str | None:
+        """Return the commit, of those since the base, as of which a prediction has a digest by its text."""
+        for commit in self._changed:
+            at, *before = (self._has(one, name, digest) for one in (commit.id, *commit.parents))
+            if at and not any(before):
+                return commit.id
+        return None
+
+    @cached_property
+    def _changed(self) -> list[Commit]:
+        brought = self._past.graph.of([self._past.head]) - self._past.graph.of([self._base])
+        commits = [one for one in self._past.graph.parents if one in brought]
+        files = (self._state.study.path.name, _MODULE)
+        return list(islice(self._past.repository.history(commits, files), _LOOKED_INTO))
+
+    def _has(self, commit: str, name: str, digest: str) -> bool:
+        return not isinstance(self._revisions.whole([commit], name, digest), NoRevision)
+
+
 class _Life:
     """One prediction: what its lock said in which commit, and by which its evidence came in."""
 
-    def __init__(self, state: StudyState, past: Past, name: str) -> None:
-        self._state, self._past, self._name = state, past, name
+    def __init__(self, state: StudyState, past: Past, name: str, texts: _Texts) -> None:
+        self._state, self._past, self._name, self._texts = state, past, name, texts
         entry = state.lock.predictions.get(name) if state.lock else None
         self._digest = entry.digest if entry else None
         self._evidence = list(_evidence(state, name))
-        self._changes = [one for one in state.chronicle.changes if _registers(one, name)]
+        self._changes = [one for one in state.chronicle.of(name) if _registers(one)]
         self._edits = list(self._edited())
         self._tags = list(self._tagged())
 
@@ -218,19 +247,7 @@ class _Life:
         written = self._state.digests.get(self._name)
         if written is None or self._digest is None or written == self._digest:
             return
-        revisions = Revisions.of(self._past, self._state.study)
-        own = self._past.graph.of([self._past.head])
-        commits = [one for one in self._past.graph.parents if one in own]
-        changed = self._past.repository.history(commits, (self._state.study.path.name, ".py"))
-        for commit in islice(changed, _LOOKED_INTO):
-            at, *before = (
-                isinstance(revisions.registered([one], self._name, written), Revision)
-                for one in (commit.id, *commit.parents)
-            )
-            if at and not any(before):
-                yield Came(what="edited", commit=commit.id)
-                return
-        yield Came(what="edited")
+        yield Came(what="edited", commit=self._texts.began(self._name, written))
 
     def _tagged(self) -> Iterator[Came]:
         """Yield the commit that a tag keeps, where that alone shows what came first."""
@@ -243,9 +260,9 @@ class _Life:
                 return
 
 
-def _registers(change: Change, name: str) -> bool:
+def _registers(change: Change) -> bool:
     """Whether a version registers a prediction as none of its parents has it."""
-    if change.id != name or change.after is None or change.commit is None or change.version.is_cut:
+    if change.after is None or change.commit is None or change.version.is_cut:
         return False
     return change.restored or all(one.digest != change.after.digest for one in change.before)
 
