@@ -307,7 +307,7 @@ class Campaign:
         )
 
     def _failures(self, experiment: Experiment) -> Callable[[Started, Finished], None] | None:
-        """Return what tells that every arm fails; nothing where a failure is an answer, which stays sealed."""
+        """Return what tells that every arm fails; nothing where a failure is an answer: that is sealed."""
         served = [one for one in self.state.study.predictions.values() if experiment.id in one.experiments]
         if self.progress is None or any(counts_failures(one.statistic, one.divisor) for one in served):
             return None

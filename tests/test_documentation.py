@@ -20,6 +20,7 @@ from pytest_prereg.measure.workloads.sandbox import completions, outcomes
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 from pytest_prereg.measure.workloads.sandbox_files import read_completions
 from pytest_prereg.registry.builtins import MODULES
+from pytest_prereg.registry.executors import NOT_YET
 from pytest_prereg.registry.expectations import keys_of
 from pytest_prereg.registry.starter import starter_files
 
@@ -49,6 +50,19 @@ def test_every_code_that_is_raised_is_documented_and_no_other():
     raised = {code for path in (ROOT / "pytest_prereg").rglob("*.py") for code in CODE.findall(read(path))}
     documented = {code for line in read(DOCS / "codes.md").splitlines() for code in CODE.findall(line[:10])}
     assert documented == raised
+
+
+def test_what_is_called_missing_is_missing():
+    """No command or importer that is there; and all that ``lock`` refuses for want of it (PR008)."""
+    listed = read(DOCS / "concepts.md").split("\n## Not there yet\n")[1].partition("\n- ")[2]
+    assert not {*re.findall(r"`([a-z-]+)`", listed)} & {*main.commands}
+    assert "importer" not in listed
+    marked = {
+        line.split("`")[1] for line in read(DOCS / "tables" / "keys.md").splitlines() if "*not yet*" in line
+    }
+    assert marked == {"data", "subject", "max-parallel"}
+    assert all(word in listed for word in ("`data`", "`subject`", "parallel on this machine", "`ref`"))
+    assert [name for name in NOT_YET if name not in listed.lower()] == []
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -15,12 +15,15 @@ from pytest_prereg.commands.group import (
     main,
     roots_option,
     say,
+    say_wrapped,
     study_option,
     tell,
     width,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_prereg.registration import Review
     from pytest_prereg.registry.model import Study
 
@@ -164,6 +167,7 @@ def _say_registered(study: Study, found: Review) -> None:
             say(line)
         for line in doubtful_lines(study):
             say(line)
+        _say_uncommitted(study, found.registration.new)
         for experiment, names in registration.tried(study, found.registration.new).items():
             for line in tried_lines(experiment, names):
                 say(line)
@@ -172,6 +176,17 @@ def _say_registered(study: Study, found: Review) -> None:
         say(f"next:  {commit}")
     else:
         say(f"nothing new: {_as_they_stand(len(found.registration.unchanged))}")
+
+
+def _say_uncommitted(study: Study, names: Iterable[str]) -> None:
+    """Say which files commands of new predictions name, and no commit has."""
+    from pytest_prereg.audit.history.committed import uncommitted_files  # noqa: PLC0415
+    from pytest_prereg.report.commands import uncommitted_text  # noqa: PLC0415
+
+    used = dict.fromkeys(each for name in names for each in study.predictions[name].experiments)
+    files = dict.fromkeys(path for each in used for path in uncommitted_files(study, study.experiments[each]))
+    for path in files:
+        say_wrapped(uncommitted_text(study, path))
 
 
 @main.command(short_help="Register what has changed, with a reason.")

@@ -113,6 +113,19 @@ def _written(name: str, added: Added) -> Iterator[str]:
 
 
 def _notes(name: str, added: Added) -> Iterator[str]:
+    yield from _of_commands(name, added)
+    yield from _of_files(name, added)
+
+
+def _of_files(name: str, added: Added) -> Iterator[str]:
+    from pytest_prereg.audit.history.committed import uncommitted_files  # noqa: PLC0415
+    from pytest_prereg.report.commands import uncommitted_text  # noqa: PLC0415
+
+    for path in uncommitted_files(added.study, added.study.experiments[name]):
+        yield uncommitted_text(added.study, path)
+
+
+def _of_commands(name: str, added: Added) -> Iterator[str]:
     read = added.study.experiments[name].table.read
     is_below_out = read is not None and read.file != "-" and read.file[:1] not in ("/", "{")
     for arm, command in added.commands.items():

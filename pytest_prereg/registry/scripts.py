@@ -1,7 +1,9 @@
-"""Scripts that a command runs: files of the repository that its arguments name."""
+"""Files of the repository that a command's arguments name: scripts that it runs, and what it may read."""
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,42 @@ def scripts_of(study: Study, experiment: Experiment) -> list[Path]:
         found |= dict.fromkeys(path.resolve() for path in named if _is_script(path, within))
         found |= dict.fromkeys(path.resolve() for path in _modules(texts, folder, within))
     return list(found)
+
+
+def files_named(study: Study, experiment: Experiment) -> list[Path]:
+    """Files of the repository that a command's or its server's arguments name in any arm, scripts aside.
+
+    They are looked for in what a shell is given to run as well, and behind the ``=`` of an option. Where arms
+    are versions of the code there are none.
+    """
+    if experiment.kind != "command" or refs_of(experiment):
+        return []
+    folder = study.folder.resolve()
+    within = repository_root(folder / study.path.name) or folder
+    every = [text for arm in experiment.arms for texts in texts_of(experiment, arm) for text in texts]
+    words = (word for text in dict.fromkeys(every) for word in _words(text))
+    named = dict.fromkeys((folder / word).resolve() for word in words if _names_a_file(folder / word, within))
+    scripts = {*scripts_of(study, experiment)}
+    return [path for path in named if path not in scripts]
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield what may be the name of a file in an argument."""
+    split = shlex.shlex(text, posix=True, punctuation_chars=True)
+    split.whitespace_split = True
+    split.commenters = ""
+    words = [text]
+    with suppress(ValueError):  # a quotation mark that is open is no shell's
+        words += split
+    for word in words:
+        yield from (each for each in (word, word.partition("=")[2]) if each and "\0" not in each)
+
+
+def _names_a_file(path: Path, within: Path) -> bool:
+    try:
+        return path.is_file() and _is_own(path.resolve(), within)
+    except OSError:  # as of a text that is too long to be a name
+        return False
 
 
 def scope_of(study: Study, scripts: Sequence[Path]) -> Scope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from pytest_prereg.report.columns import padded, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_prereg.audit.stamping.anchoring import Anchored
     from pytest_prereg.evidence.model import Finished, Series, Started, Value
@@ -338,6 +340,15 @@ def doubtful_lines(study: Study) -> Iterator[str]:
         if table.trusted is not None and len(table.trusted.split()) < _WORDS:
             why = quoted(one_line(table.trusted))
             yield f"note: instrument {name} is trusted because {why}; say why, in a sentence"
+
+
+def uncommitted_text(study: Study, path: Path) -> str:
+    """Return what ``new`` and ``lock`` say of a file that a command names, and that no commit has."""
+    name = os.path.relpath(path, study.folder.resolve())
+    return (
+        f"note: {shown(path)} is named by the command and in no commit, so nobody can repeat this: commit "
+        f"it, or have its content registered by data = [{quoted(name)}]"
+    )
 
 
 def tried_lines(experiment: str, names: Sequence[str]) -> Iterator[str]:

@@ -245,6 +245,7 @@ def test_the_quickstart_shows_what_it_writes_and_prints(git_repository, tmp_path
     folder.mkdir()
     git_repository(folder)
     monkeypatch.chdir(folder)
+    Path("numbers.txt").write_text("1\n")
     assert new(*shlex.split(typed.replace("\\\n", ""))).stdout == printed
     assert Path("predictions.toml").read_text() == re.search(r"^```toml\n(.*?)^```", page, FLAGS)[1]
 
@@ -321,3 +322,50 @@ def test_what_makes_no_prediction_is_told_by_the_options_that_it_lacks(folder, g
     said = new("x", "--command", "true", *given, code=2).stderr
     assert {"--predicts", "--falsifier"} - {*given} == {*re.findall(r"--\w+(?=,)", said)}
     assert files(folder) == []
+
+
+class TestFilesThatNoCommitHas:
+    """What a command reads is a part of the experiment, and nobody else has it."""
+
+    NOTED = "is named by the command and in no commit"
+
+    @pytest.mark.parametrize(
+        "command",
+        ["sort a.txt", "sort < a.txt", "cat a.txt | wc -l", "dd if=a.txt", "sort --files0-from=a.txt"],
+    )
+    def test_it_says_so_however_the_command_names_them(self, repository, command):
+        repository.write("a.txt", "1")
+        said = " ".join(new("reads", "--command", command, *IN_SECONDS).stdout.split())
+        assert f"note: a.txt {self.NOTED}, so nobody can repeat this: commit it" in said
+        assert 'data = ["a.txt"]' in said
+
+    @pytest.mark.parametrize("kept", ["committed", "added", "elsewhere", "a folder", "a script"])
+    def test_what_is_kept_or_told_of_otherwise_is_not_noted(self, repository, tmp_path, kept):
+        name = str(tmp_path / "b.txt") if kept == "elsewhere" else "b.sh" if kept == "a script" else "b.txt"
+        (tmp_path / "b.txt").write_text("1")
+        if kept == "a folder":
+            repository.write("b.txt/c.txt", "1")
+        elif kept != "elsewhere":
+            repository.write(name, "#!/bin/sh\n")
+        if kept == "added":
+            repository.git("add", name)
+        elif kept == "committed":
+            repository.commit("Data", name)
+        assert self.NOTED not in new("reads", "--command", f"sort {name}", *IN_SECONDS).stdout
+
+    @pytest.mark.usefixtures("repository")
+    def test_a_result_that_it_leaves_behind_is_none(self):
+        Path("r.json").write_text("{}")
+        read = ("--read", "r.json", "--format", "json", "--unit", "s", "--metric", "t")
+        assert self.NOTED not in new("writes", "--command", "make r.json", *read, *IN_SECONDS).stdout
+
+    def test_lock_says_so_until_they_are_declared_or_committed(self, repository):
+        repository.write("a.txt", "1")
+        repository.write(".gitignore", "a.txt\n")
+        new("reads", "--command", "sort a.txt", *IN_SECONDS)
+        assert self.NOTED in CliRunner().invoke(main, ["lock"]).stdout
+        Path("predictions.lock").unlink()
+        text = Path("predictions.toml").read_text()
+        Path("predictions.toml").write_text(text.replace("repeats =", 'data = ["a.txt"]\nrepeats ='))
+        done = CliRunner().invoke(main, ["lock"])
+        assert (done.exit_code, self.NOTED in done.stdout) == (0, False)

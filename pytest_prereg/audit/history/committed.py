@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_prereg.audit.history.git import Repository
 from pytest_prereg.errors import Problem, StudyError
 from pytest_prereg.evidence.naming import SUFFIX, blob_id, shown
 from pytest_prereg.evidence.sidecars import SUFFIX as SIDECAR
 from pytest_prereg.evidence.sidecars import is_intact
 from pytest_prereg.registry.lock import parse_lock
+from pytest_prereg.registry.scripts import files_named
 from pytest_prereg.registry.sources import source_files
+from pytest_prereg.registry.subjects import data_files, subject_files
 from pytest_prereg.registry.trees import tree_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pytest_prereg.audit.history.git import Repository
     from pytest_prereg.registry.lock import Lock
     from pytest_prereg.registry.model import Experiment, Study
 
@@ -66,6 +69,26 @@ def _is_committed(repository: Repository, path: Path, committed: bytes | None, *
         return not (is_own or repository.files_below(path))
     now = path.read_bytes()
     return committed == now or tree_digest(committed) == tree_digest(now)
+
+
+def uncommitted_files(study: Study, experiment: Experiment) -> list[Path]:
+    """Return what a command's arguments name and no commit will have: whoever repeats it lacks that.
+
+    Scripts, which are code, what is registered as data or subject, and the file that results are read from
+    are left out.
+    """
+    known = {*_declared(study, experiment)}
+    if experiment.table.read is not None:
+        known.add((study.folder / experiment.table.read.file).resolve())
+    named = [path for path in files_named(study, experiment) if path not in known]
+    repository = Repository.find(study.folder) if named else None
+    return [path for path in named if repository is None or not repository.is_tracked(path)]
+
+
+def _declared(study: Study, experiment: Experiment) -> Iterator[Path]:
+    for files in (data_files, subject_files):
+        with suppress(StudyError):  # a glob that matches nothing is told of where it is registered
+            yield from (path.resolve() for path in files(study, experiment))
 
 
 def check_committed(repository: Repository | None, folder: Path) -> list[Problem]:
