@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Slot = tuple[str, int]
 """Arm and index: what a planned repeat fills."""
+Flight = tuple[str, int, str]
+"""Repeat, attempt and call: what one session launched and another one may take up."""
 
 _OK, _EXCLUDED = Outcome.OK, Outcome.EXCLUDED
 _UNJUDGED = frozenset({Outcome.PILOT, Outcome.WARMUP})
@@ -45,7 +47,7 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
     first = next((header for header in headers if header.origin == "measured"), headers[0])
     measured = [header for header in headers if header.origin == "measured"]
     rules = experiment.table.exclude or ()
-    taken_up = (one.call for _, file in sessions for one in file.attempts if one.attached and one.call)
+    taken_up = (_flight(one) for _, file in sessions for one in file.attempts if one.attached)
     settling = Settling(first.planned, rules=rules, numbers=numbers(experiment), taken_up=taken_up)
     disputed = [file.path.name for header, file in sessions if settling.add(file.attempts, _machine(header))]
     return Series(
@@ -94,7 +96,7 @@ class Settling:
 
     ``rules`` are those that were registered: what anything else excluded, its author did. Where not all arms
     have a planned number, ``numbers`` are those of the ones that have one. What one session launched and
-    another one took up (``taken_up``, by what finds it) was not lost by the first.
+    another one took up (``taken_up``) was not lost by the first.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class Settling:
         *,
         rules: Iterable[str] = (),
         numbers: Mapping[str, int] | None = None,
-        taken_up: Iterable[str] = (),
+        taken_up: Iterable[Flight | None] = (),
     ) -> None:
         self.planned = planned
         self.rules = tuple(rules)
@@ -123,8 +125,8 @@ class Settling:
         for attempt in attempts:
             outcome = attempt.outcome
             is_plain = outcome is _OK  # nearly all are: a set of outcomes is slow to ask
-            if attempt.attached and attempt.call is not None:
-                self.taken_up[attempt.call] -= 1
+            if attempt.attached:
+                self.taken_up[_flight(attempt)] -= 1
             if not is_plain and outcome in _UNJUDGED:
                 continue
             if not self._is_planned(attempt):
@@ -134,7 +136,7 @@ class Settling:
             if slot in self.settled:
                 disputed |= outcome not in RERUN and not _agree(attempt, self.settled[slot])
                 continue
-            if outcome is Outcome.LOST and self.taken_up[attempt.call or ""] > 0:
+            if outcome is Outcome.LOST and self._is_taken_up(attempt):
                 continue
             if not is_plain and outcome in RERUN:
                 self.faults.append(attempt.repeat)
@@ -142,6 +144,9 @@ class Settling:
                 by_author = outcome is _EXCLUDED and not follows_from_rules(self.rules, attempt.cause)
                 self.settled[slot] = _recorded(attempt, len(self.settled), machine, by_author=by_author)
         return disputed
+
+    def _is_taken_up(self, attempt: Attempt) -> bool:
+        return attempt.call is not None and self.taken_up[_flight(attempt)] > 0
 
     def complete(self, arms: Collection[str]) -> bool:
         """Return whether every planned slot is settled; without a plan, whether each arm is full."""
@@ -295,8 +300,8 @@ def running(files: Iterable[SessionFile]) -> list[Attempt]:
     Each once, as the last session that had it; those that a service was never asked for are lost.
     """
     every = [attempt for file in files for attempt in file.attempts if attempt.call is not None]
-    ended = {attempt.call for attempt in every if attempt.outcome is not Outcome.LOST}
-    return list({attempt.call: attempt for attempt in every if attempt.call not in ended}.values())
+    ended = {_flight(attempt) for attempt in every if attempt.outcome is not Outcome.LOST}
+    return list({_flight(one): one for one in every if _flight(one) not in ended}.values())
 
 
 def handed_on(files: Iterable[SessionFile]) -> dict[str, list[Attempt]]:
@@ -305,16 +310,21 @@ def handed_on(files: Iterable[SessionFile]) -> dict[str, list[Attempt]]:
     Nothing of them is lost, and nothing unknown: how they ended is told there.
     """
     every = sorted((file for file in files if file.header), key=lambda file: file.path.name)
-    calls = (one.call for file in every for one in file.attempts if one.attached and one.call)
-    left = Counter(calls)
+    left = Counter(_flight(one) for file in every for one in file.attempts if one.attached)
     found: dict[str, list[Attempt]] = {}
     for file in every if left else ():
         for attempt in file.attempts:
-            if attempt.call is not None and attempt.attached:
-                left[attempt.call] -= 1
-            if attempt.outcome is Outcome.LOST and left[attempt.call or ""] > 0:
+            if attempt.attached:
+                left[_flight(attempt)] -= 1
+            is_open = attempt.outcome is Outcome.LOST and attempt.call is not None
+            if is_open and left[_flight(attempt)] > 0:
                 found.setdefault(file.path.name, []).append(attempt)
     return found
+
+
+def _flight(attempt: Attempt) -> Flight | None:
+    """Return what finds an attempt in other sessions: only the same attempt at the same repeat is it."""
+    return None if attempt.call is None else (attempt.repeat, attempt.number, attempt.call)
 
 
 def deciding_series(all_series: Iterable[Series]) -> Series | None:

@@ -120,3 +120,19 @@ def test_what_it_had_lost_beside_that_is_told_alone(sessions):
     )
     toll = toll_of([sessions.state()])
     assert (toll.lost, toll.account.unknown) == (1, 1)
+
+
+@pytest.mark.parametrize("forged", [{"call": "fc-2"}, {"attempt": 3}, {"call": "fc-3"}])
+def test_only_the_same_attempt_under_the_same_call_takes_one_up(sessions, forged):
+    sessions.session(*launched(1), ended(1), *launched(2), *launched(3), ended=False)
+    sessions.session(
+        *launched(3, attached=True, **forged), ended(3, attempt=forged.get("attempt", 1)),
+        *launched(2, call="fc-new", attempt=2), ended(2, attempt=2),
+        ended=True,
+    )  # fmt: skip
+    (told,) = sessions.found()
+    lost = 1 if forged == {"call": "fc-3"} else 2
+    noun = "attempt" if lost == 1 else "attempts"
+    assert f"is complete, with {lost} {noun} lost and run again" in told
+    (series,) = sessions.state().series["runs"]
+    assert len(series.faults) == lost

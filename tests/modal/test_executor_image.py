@@ -18,12 +18,12 @@ import pytest
 import pytest_prereg
 from pytest_prereg.errors import MeasureError
 from pytest_prereg.measure.executors import wire
-from pytest_prereg.measure.executors.base import Job, Result
+from pytest_prereg.measure.executors.base import Job
 from pytest_prereg.measure.executors.modal import image, inside
 from pytest_prereg.measure.executors.modal.app import DAY, longest, longest_body
 from pytest_prereg.measure.executors.modal.bucket import Bucket
 from pytest_prereg.measure.executors.modal.executor import ModalExecutor
-from pytest_prereg.measure.executors.modal.messages import STUDY, Errand, Look
+from pytest_prereg.measure.executors.modal.messages import STUDY, Answer, Errand, Look
 from pytest_prereg.measure.executors.modal.rates import usd_per_hour
 from pytest_prereg.registry.model import Resources
 from pytest_prereg.registry.tables import ModalTable
@@ -129,7 +129,7 @@ def test_what_is_begun_again_after_its_body_has_ended_answers_the_same(
         answers.append(inside.run(payload))
     assert answers[0] == answers[1]
     assert len(workshop.bodies()) == 1
-    assert wire.decode(answers[0], Result).values == {"t": 0.5}
+    assert wire.decode(answers[0], Answer).result.values == {"t": 0.5}
     assert service.state()["requests"]["DictUpdate"] == 4, "three marks of the first start, one of the second"
 
 

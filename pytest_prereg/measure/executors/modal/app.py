@@ -27,6 +27,8 @@ IMPORT_SECONDS = 900.0
 MARGIN = 60.0
 MEBIBYTE = 1 << 20
 LONGEST_NAME = 63
+CHANGED = "modified during build"
+"""What Modal's client says of a file that changes while it is sent."""
 
 
 class App:
@@ -153,6 +155,9 @@ def refusal(error: BaseException, experiment: Experiment) -> Problem:
     if isinstance(error, said.RemoteError):
         message = f'the image of experiment "{name}" can\'t be built: {told}'
         return Problem(code="PR138", message=message, advice="See its log at https://modal.com/apps.")
+    if CHANGED in told:
+        message = f'a file of experiment "{name}" was changed while it was sent to Modal: {told}'
+        return Problem(code="PR139", message=message, advice="The same command sends it again.")
     message = f'Modal can\'t run experiment "{name}" as it asks to be run: {told}'
     advice = 'Look at [executors.modal], and at "resources".'
     return Problem(code="PR139", message=message, advice=advice)

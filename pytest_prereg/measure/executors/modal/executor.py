@@ -16,12 +16,12 @@ from pytest_prereg.evidence.model import Outcome
 from pytest_prereg.measure.executors import wire
 from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.local import arm_environment
-from pytest_prereg.measure.executors.modal import calls, faults, marks, preflight, rates
+from pytest_prereg.measure.executors.modal import answers, calls, faults, marks, preflight, rates
 from pytest_prereg.measure.executors.modal.app import App, longest, longest_body, refusal
 from pytest_prereg.measure.executors.modal.bucket import Bucket
 from pytest_prereg.measure.executors.modal.calls import Call, Gone, Lost
 from pytest_prereg.measure.executors.modal.image import files_for
-from pytest_prereg.measure.executors.modal.messages import Errand, Look
+from pytest_prereg.measure.executors.modal.messages import Errand, Look, whose
 from pytest_prereg.registry.toml import shown
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Flight(NamedTuple):
     """A repeat that was launched or attached, and whose end nobody has seen."""
 
     job: Job
+    whose: str
     call: Call
     launched: float | None
     """When, by this process; ``None`` of one that an earlier session launched."""
@@ -114,25 +115,29 @@ class ModalExecutor:
         """Begin a repeat; return what finds it again, or ``None`` where it could not be begun."""
         import modal  # noqa: PLC0415
 
-        app = self._started()
+        app, whose = self._started(), self._whose(job)
         try:
             payload = _encoded(self._errand(app, job))
             call = Call(calls.begin(app.functions[job.arm], payload, self._bucket), app.id)
         except modal.exception.Error as error:
-            self._flights[job.repeat] = Flight(job, Call("", app.id), None)
+            self._flights[job.repeat] = Flight(job, whose, Call("", app.id), None)
             never = msgspec.structs.replace(faults.result_of(error, []), seconds={"total": 0.0})
             self._ended.put((job, never))
             return None
-        self._watch(Flight(job, call, time.monotonic()))
+        self._watch(Flight(job, whose, call, time.monotonic()))
+        with contextlib.suppress(modal.exception.Error):  # then its container says so, once it has begun
+            marks.claim(self._marks, call.id, whose)
         return str(call)
 
     def attach(self, job: Job, call: str) -> bool:
-        """Take up what an earlier session launched, unless its body came to no end.
+        """Take up what an earlier session launched for this very repeat, unless its body came to no end.
+
+        Evidence may name any call: one that is not known to be of this repeat is let alone, and never ended.
 
         Raises:
             MeasureError: PR137: Modal can't be asked, so the call is left to a later session.
         """
-        flight = Flight(job, Call.parsed(call), None)
+        flight = Flight(job, self._whose(job), Call.parsed(call), None)
         end = calls.find(flight.call)
         if isinstance(end, BaseException):
             if faults.is_silence(end):
@@ -141,11 +146,23 @@ class ModalExecutor:
             if end is None:
                 return False
         if end is None:
+            if not self._is_known(flight):
+                return False
             self._watch(flight)
+        elif not answers.is_of(end, flight.whose):
+            return False
         else:
             self._flights[job.repeat] = flight
             self._end(flight, end)
         return True
+
+    def _is_known(self, flight: Flight) -> bool:
+        import modal  # noqa: PLC0415
+
+        try:
+            return marks.is_of(self._marks, flight.call.id, flight.whose)
+        except modal.exception.Error as error:
+            raise MeasureError(self._out_of_reach(faults.told(error))) from None
 
     def collect(self) -> tuple[Job, Result]:
         """Wait until one of those that were launched has ended.
@@ -231,7 +248,11 @@ class ModalExecutor:
             fresh=self.experiment.table.cache == "fresh",
             marks=self._marks,
             job=None if job is None else self._job(job),
+            whose="" if job is None else self._whose(job),
         )
+
+    def _whose(self, job: Job) -> str:
+        return whose(self.study.id, self.experiment.id, self._job(job))
 
     def _job(self, job: Job) -> Job:
         """Return a repeat as its container gets it: with a deadline, and no folder of this machine."""
@@ -252,10 +273,10 @@ class ModalExecutor:
     def _result(self, flight: Flight, end: bytes | BaseException | Lost) -> Result:
         """Return how an attempt ended: as its body did, whatever has befallen the container since."""
         if isinstance(end, bytes):
-            return _decoded(end, flight)
+            return answers.result_in(end, flight.whose, flight.launched)
         starts = calls.starts_of(flight.call, self._marks)
         if (answer := marks.answer_in(starts)) is not None:
-            return _decoded(answer, flight)
+            return answers.result_in(answer, flight.whose, flight.launched)
         if isinstance(end, BaseException):
             return faults.result_of(end, starts)
         what = f"no answer {end.seconds:.0f} s after its container had begun"
@@ -289,19 +310,6 @@ def _too_long(experiment: Experiment, arm: Arm, most: float) -> Problem:
 
 def _encoded(errand: Errand) -> bytes:
     return wire.encode(errand)[wire.LENGTH :]
-
-
-def _decoded(answer: bytes, flight: Flight) -> Result:
-    """Return a container's result, with the time until it had begun: that only our own clock can tell."""
-    try:
-        result: Result = wire.decode(answer, Result)
-    except wire.GarbledError as error:
-        return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=str(error))
-    total = result.seconds.get("total")
-    if flight.launched is None or total is None or result.restarts:
-        return result
-    queued = max(0.0, time.monotonic() - flight.launched - total)
-    return msgspec.structs.replace(result, seconds={**result.seconds, "queue": queued})
 
 
 def _unfit(error: BaseException, experiment: Experiment) -> Problem:

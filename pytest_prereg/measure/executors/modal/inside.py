@@ -22,7 +22,7 @@ from pytest_prereg.measure.executors.base import Result
 from pytest_prereg.measure.executors.client import CLOSE_SECONDS, ForkServer
 from pytest_prereg.measure.executors.environment import scrub
 from pytest_prereg.measure.executors.modal import marks
-from pytest_prereg.measure.executors.modal.messages import STUDY, Errand, Look
+from pytest_prereg.measure.executors.modal.messages import STUDY, Answer, Errand, Look
 from pytest_prereg.measure.executors.text import file_tail
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ UNTOLD = ("TOKEN", "SECRET")
 
 
 def run(errand: bytes) -> bytes:
-    """Run the repeat of an :class:`Errand`; return its :class:`Result`, both as JSON."""
+    """Run the repeat of an :class:`Errand`; return its :class:`Answer`, both as JSON."""
     import modal  # noqa: PLC0415
 
     before, began = _seconds_alive(), time.monotonic()
     asked = wire.decode(errand, Errand)
-    start = marks.Start(asked.marks, modal.current_function_call_id() or "", _container())
+    start = marks.Start(asked.marks, modal.current_function_call_id() or "", _container(), asked.whose)
     if (answer := marks.answer_in(start.before)) is not None:
         return answer  # its body has had its end: to run it again would be another go
     launched = began
@@ -64,7 +64,7 @@ def run(errand: bytes) -> bytes:
         error=_shortened(result.error),
         seconds=seconds,
     )
-    answer = _encoded(told)
+    answer = _encoded(Answer(whose=asked.whose, result=told))
     start.answered(answer)
     return answer
 

@@ -1,8 +1,8 @@
 """Marks of every start of a call, kept by Modal: it begins again what it preempts, and tells nobody.
 
-A start is marked in its container before anything else. What a body has come to is marked, too, before it is
-answered: who is begun again after that answers the same, and an answer that got lost is found here. Modal
-forgets marks after a week in which nobody asks.
+Whoever begins a call marks for which repeat. A start is marked in its container before anything else. What a
+body has come to is marked, too, before it is answered: who is begun again after that answers the same, and an
+answer that got lost is found here. Modal forgets marks after a week in which nobody asks.
 """
 
 from __future__ import annotations
@@ -31,6 +31,17 @@ def read(name: str, call: str) -> list[Mark]:
     return _read(_dict(name), call)
 
 
+def claim(name: str, call: str, whose: str) -> None:
+    """Mark for which repeat a call was begun."""
+    _dict(name).put(_claimed(call), whose)
+
+
+def is_of(name: str, call: str, whose: str) -> bool:
+    """Return whether a call was begun for that repeat, as who began it or one of its starts has marked."""
+    kept = _dict(name)
+    return kept.get(_claimed(call)) == whose or any(mark.whose == whose for mark in _read(kept, call))
+
+
 def answer_in(marks: Sequence[Mark]) -> bytes | None:
     """Return what one of the starts has answered, ``None`` where none has, or it was too large."""
     answers = (mark.answer for mark in marks)
@@ -40,10 +51,10 @@ def answer_in(marks: Sequence[Mark]) -> bytes | None:
 class Start:
     """One start of a call, seen from its container."""
 
-    def __init__(self, name: str, call: str, container: str) -> None:
+    def __init__(self, name: str, call: str, container: str, whose: str) -> None:
         self._dict = _dict(name)
         self._call = call
-        self._own = Mark(container=container)
+        self._own = Mark(container=container, whose=whose)
         self.before = _read(self._dict, call)
         """Marks of the starts before it."""
         self._write()
@@ -61,6 +72,10 @@ class Start:
 
     def _write(self) -> None:
         self._dict.put(self._call, msgspec.json.encode([*self.before, self._own]))
+
+
+def _claimed(call: str) -> str:
+    return f"{call} is of"
 
 
 def _read(kept: Any, call: str) -> list[Mark]:

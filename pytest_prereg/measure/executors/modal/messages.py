@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
 
 from pytest_prereg.errors import Problem
-from pytest_prereg.measure.executors.base import Job
+from pytest_prereg.measure.executors import wire
+from pytest_prereg.measure.executors.base import Job, Result
 from pytest_prereg.measure.executors.messages import Setup
 
 STUDY = "prereg_study"
@@ -28,6 +30,15 @@ class Errand(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the Dict in which starts are marked."""
     job: Job | None = None
     """``None`` where nothing is to run: only whether it could is asked."""
+    whose: str = ""
+    """What :func:`whose` says of the repeat."""
+
+
+class Answer(msgspec.Struct, kw_only=True, frozen=True):
+    """Container to executor: how a repeat ended, and which one that was."""
+
+    whose: str
+    result: Result
 
 
 class Look(msgspec.Struct, kw_only=True, frozen=True):
@@ -43,7 +54,18 @@ class Mark(msgspec.Struct, kw_only=True, frozen=True):
     """One start of a call, as its container marked it."""
 
     container: str
+    whose: str = ""
+    """Which repeat it was asked to run."""
     imported: bool = False
     """Whether it had come to its body."""
     answer: str | None = None
-    """What its body had come to: a result, as JSON."""
+    """What its body had come to: an :class:`Answer`, as JSON."""
+
+
+def whose(study: str, experiment: str, job: Job) -> str:
+    """Return a digest of a repeat: of whose study it is, and of all that its container is told to run.
+
+    A call is found again by what evidence says, and evidence is a file that others write, too: only what has
+    this is an answer for the repeat.
+    """
+    return hashlib.sha256(wire.encode([study, experiment, job])).hexdigest()
