@@ -23,7 +23,7 @@ from pytest_prereg.evidence.holds import ExperimentHold
 from pytest_prereg.evidence.model import Header, Series, Version
 from pytest_prereg.evidence.naming import utc_now
 from pytest_prereg.evidence.parsing import FORMAT_VERSION
-from pytest_prereg.evidence.series import is_current, next_number, was_left
+from pytest_prereg.evidence.series import is_current, next_number, unfindable, was_left
 from pytest_prereg.evidence.sessions import SessionWriter, known_digests
 from pytest_prereg.judge.question import counts_failures
 from pytest_prereg.measure.executors.choosing import executor_for, place_of
@@ -40,10 +40,11 @@ from pytest_prereg.registry.uses import stated_of_instruments
 from pytest_prereg.registry.versions import refs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_prereg.audit.assess import StudyState
+    from pytest_prereg.evidence.files import SessionFile
     from pytest_prereg.evidence.model import Finished, Started
     from pytest_prereg.measure.executors.base import Executor
     from pytest_prereg.measure.versions.checkout import Checkout
@@ -292,6 +293,8 @@ class Campaign:
         self.priced |= bool(header.rates)
         if self.progress:
             self.progress.start(experiment.id, due.missing, due.planned, may_end_early=due.may_end_early)
+            for note in left_there(state.files[experiment.id], due, header.executor):
+                self.progress.note(note)
         measure(
             state.study,
             experiment,
@@ -368,6 +371,15 @@ def with_its_own(header: Header, executor: Executor) -> Header:
 def serves(series: Series, bound: Mapping[str, str]) -> bool:
     """Whether going on with a series decides what is registered; an exploratory one never does."""
     return not series.predictions if not bound else any(name in bound for name in series.predictions)
+
+
+def left_there(files: Sequence[SessionFile], due: Due, executor: str) -> Iterator[str]:
+    """Say what a service may run of a killed session that nobody finds again, and so runs once more."""
+    settled = {(one.arm, one.index) for one in due.series.repeats} if due.series else set()
+    for app, attempts in unfindable(files, due.number, settled).items():
+        which = ", ".join(dict.fromkeys(one.repeat for one in attempts))
+        where = f"{executor}, {app}" if app else executor
+        yield f"a session was killed as it sent off {which}: lost, but may run and be paid for ({where})"
 
 
 def left_behind(state: StudyState, due: Due) -> str | None:

@@ -304,6 +304,30 @@ def running(files: Iterable[SessionFile]) -> list[Attempt]:
     return list({_flight(one): one for one in every if _flight(one) not in ended}.values())
 
 
+def unfindable(
+    files: Iterable[SessionFile], number: int, settled: Collection[Slot]
+) -> dict[str, list[Attempt]]:
+    """Return the attempts of a series that a service may run still, and that nothing finds, by app.
+
+    Their session was killed after it had written that each begins, and before under which call. What is
+    ``settled`` is left out, and what a session left that ended by itself: it ended all. An app that no
+    header names is "".
+    """
+    found: dict[str, list[Attempt]] = {}
+    for file in files:
+        header = file.header
+        if header is None or header.series != number or header.origin != "measured":
+            continue
+        if not header.elsewhere or file.footer is not None:
+            continue
+        app = str(header.environment.get("app_id") or "")
+        for one in file.attempts:
+            is_open = one.outcome is Outcome.LOST and (one.arm, one.index) not in settled
+            if is_open and one.call is None:
+                found.setdefault(app, []).append(one)
+    return found
+
+
 def handed_on(files: Iterable[SessionFile]) -> dict[str, list[Attempt]]:
     """Return the attempts without an end that a later session took up, by name of their session's file.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from written_studies import WrittenStudy
 
 from pytest_prereg.audit.assess import StudyState
 from pytest_prereg.audit.findings.evidence import of_evidence
-from pytest_prereg.evidence.model import Finished, Header, Launched, Outcome, Started
+from pytest_prereg.evidence.model import Finished, Footer, Header, Launched, Outcome, Started
 from pytest_prereg.evidence.naming import repeat_id
+from pytest_prereg.evidence.series import unfindable
 from pytest_prereg.evidence.writing import write_session
 from pytest_prereg.measure.schedule import seed_base
 from pytest_prereg.registry.digest import registration_digest
@@ -136,3 +139,24 @@ def test_only_the_same_attempt_under_the_same_call_takes_one_up(sessions, forged
     assert f"is complete, with {lost} {noun} lost and run again" in told
     (series,) = sessions.state().series["runs"]
     assert len(series.faults) == lost
+
+
+def test_what_was_begun_without_a_call_is_named_until_it_is_settled(sessions):
+    never = launched(2)[:1]
+    sessions.session(*launched(1), ended(1), *never, ended=False)
+    (open_series,) = sessions.state().series["runs"]
+    settled = {(one.arm, one.index) for one in open_series.repeats}
+    files = sessions.state().files["runs"]
+    assert {app: [one.index for one in left] for app, left in unfindable(files, 1, settled).items()} == {
+        "": [2]
+    }
+    assert unfindable(files, 1, {*settled, ("", 2)}) == {}
+    assert unfindable(files, 2, set()) == {}
+    assert (
+        unfindable(
+            [replace(file, footer=Footer(lines=1, digest="", ended="interrupted")) for file in files],
+            1,
+            set(),
+        )
+        == {}
+    )

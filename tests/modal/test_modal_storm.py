@@ -130,6 +130,9 @@ def test_kill_9_at_any_moment_loses_no_repeat_whose_call_was_written_and_runs_no
     finished = [slot_of(line["repeat"]) for line in desk.of("finished")]
     assert sorted(finished) == sorted(begun)
     assert record["n"] == EACH
+    assert ("a session was killed as it sent off" in output) >= (moments[-1] is until_one_is_in_between), (
+        output
+    )
     assert record["verdict"] == ("inconclusive" if lost.total() > max(2, EACH / 2) else "supported"), output
     assert service.state()["containers"] == {}
 
