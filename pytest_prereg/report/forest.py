@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -84,7 +85,7 @@ def zones(predicts: Region, falsifier: Region, values: Sequence[float]) -> list[
 def _margin(low: float, high: float) -> float:
     if high == low:
         return abs(low) * _MARGIN or 1.0
-    return max((high - low) * _MARGIN, _SEEN * max(abs(low), abs(high)))
+    return max((high - low) * _MARGIN, _SEEN * max(abs(low), abs(high)), sys.float_info.min)
 
 
 def _cut(ends: Sequence[float], predicts: Region, falsifier: Region) -> Iterator[Zone]:

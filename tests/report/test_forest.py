@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from pytest_prereg.registry.regions import Region, Span, contains, parse_region
@@ -65,6 +65,8 @@ def test_a_gap_of_a_few_roundings_leaves_the_falsifier_in_sight():
 numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
 
 
+@example(0.0, 5e-324, 0.0, 0.0, 6)  # no float lies between these
+@example(0.0, 0.0, 0.0, 5e-324, 6)
 @given(numbers, st.floats(0, 50), numbers, st.floats(0, 50), st.integers(6, 40))
 def test_the_ends_stand_in_the_zones_of_the_values_they_stand_for(edge, gap, low, length, width):
     predicts = Region(spans=(Span(high=edge, high_closed=True),))
