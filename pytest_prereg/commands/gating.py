@@ -208,16 +208,16 @@ def _gated(asked: _Asked, repository: Repository, ends: Ends, side: Side, base: 
 def _uncommitted(repository: Repository, ends: Ends, side: Side) -> Iterator[str]:
     """Yield files of the study that are not in the work tree as head has them, where head is checked out."""
     from pytest_prereg.audit.finding import sound  # noqa: PLC0415
+    from pytest_prereg.audit.gating.uncommitted import uncommitted  # noqa: PLC0415
 
     study, tree = side.state.study, side.state.repository
     if repository.head() != ends.head or tree is None:
         return
     sources = (one.source.path for one in study.experiments.values() if one.source and one.source.path)
-    files = dict.fromkeys((study.path, study.lock_path, study.evidence_folder, *sources))
-    here = tree.relative(Path.cwd()) or "."
-    with contextlib.suppress(HistoryError):
-        for place in repository.changed(filter(None, map(tree.relative, files))):
-            yield sound(os.path.relpath(place, here))
+    files = filter(None, map(tree.relative, (study.path, study.lock_path, *sources)))
+    here, folder = tree.relative(Path.cwd()) or ".", tree.relative(study.evidence_folder)
+    for place in uncommitted(repository, ends.head, files, folder):
+        yield sound(os.path.relpath(place, here))
 
 
 def _repository() -> Repository:

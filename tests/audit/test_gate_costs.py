@@ -113,7 +113,7 @@ def test_nobody_is_reached(costs: dict[int, Costs]):
 def test_git_alone_is_started_and_never_told_to_fetch(costs: dict[int, Costs]):
     commands = [line.split() for line in costs[FEW].of("subprocess.Popen")]
     assert {command[0] for command in commands} == {"git"}
-    assert {command[3] for command in commands} <= {
+    assert {command[5] for command in commands} <= {
         "cat-file",
         "diff-tree",
         "for-each-ref",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Repository", "blob_id", "environment"]
 
-_SETTINGS = ("-c", "core.commitGraph=false")
+_SETTINGS = ("-c", "core.commitGraph=false", "-c", "core.fsmonitor=false")
 
 _SHOWN = (
     "--stdin",
@@ -108,13 +108,12 @@ class Repository:
             self._git("status", "--porcelain", "--untracked-files=normal", "-z", "--", f":(literal){place}")
         )
 
-    def changed(self, places: Iterable[str]) -> list[str]:
-        """Which files, themselves or in folders that are named from the root, are not as HEAD has them."""
-        paths = (f":(literal){place}" for place in places)
-        options = ("--porcelain", "--untracked-files=normal", "--no-renames", "-z")
-        return [
-            os.fsdecode(line[3:]) for line in self._git("status", *options, "--", *paths).split(b"\0") if line
-        ]
+    def staged(self, places: Iterable[str]) -> dict[str, str]:
+        """Name of the content that the index has of some files, by place from the root."""
+        paths = [f":(top,literal){place}" for place in places]
+        listed = self._git("ls-files", "--full-name", "--stage", "-z", "--", *paths)
+        entries = (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
+        return {os.fsdecode(path): what.split()[1].decode("ascii") for what, _, path in entries}
 
     def remotes(self) -> list[str]:
         """Names of the repositories that can be fetched from."""
