@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from audited_study import CLAIM
 from gated_study import EASIER, LOCK, MORE_ROWS, STRICTER, TOML, PullRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
     Against = Callable[[str], PullRequest]
 
@@ -193,3 +192,22 @@ def test_no_date_says_what_came_first(against: Against, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
     amended = project.amend(*EASIER)[:8]
     assert when(project).endswith(f", then amended here in {amended}")
+
+
+@pytest.mark.parametrize("is_amended", [True, False])
+def test_what_was_withdrawn_was_measured_all_the_same(against: Against, *, is_amended: bool) -> None:
+    project = against("recorded")
+    amended = project.amend(*EASIER)[:8] if is_amended else ""
+    project.withdraw()
+    registered, measured = commit(project, "Register"), commit(project, "Evidence")
+    told = when(project)
+    assert f"registered at the base in {registered}, then imported in {measured}" in told
+    assert told.endswith(f", then amended here in {amended}") is is_amended
+    assert "not measured" not in told
+
+
+def test_half_a_series_is_evidence_too(against: Against) -> None:
+    project = against("registered")
+    half = project.take_more("".join(MORE_ROWS.splitlines(keepends=True)[:3]))[:8]
+    assert project.gate().prediction()["measured"].startswith(half)
+    assert project.gate().prediction()["registered"].startswith(commit(project, "Register"))

@@ -51,7 +51,9 @@ def judged_here(state: StudyState, base: Base, sequences: Sequences) -> Iterator
                 if _is_separate(state, base):
                     yield _apart(state, name, sequences.of(name))
                 else:
-                    yield _in_order(state, name, sequences.of(name), keeping.told(name))
+                    yield _in_order(
+                        state, name, sequences.of(name), keeping.told(name, sequences.of(name).registered)
+                    )
 
 
 def is_registered_here(state: StudyState, base: Base, name: str) -> bool:
@@ -124,14 +126,20 @@ class _Keeping:
         self._state = state
         self._pushing: dict[str, list[str]] = {}
 
-    def told(self, name: str) -> str:
-        """Return what to ask and, unless a tag keeps the registration already, what keeps it in a squash."""
+    def told(self, name: str, commit: str | None) -> str:
+        """Return what to ask and, unless a tag keeps the registration already, what keeps it in a squash.
+
+        Args:
+            name: Of the prediction.
+            commit: That registered it. All others are looked through only if that has the evidence, too.
+        """
         state, past, digest = self._state, self._state.past, self._state.digests[name]
         assert isinstance(past, Past)
         files = state.references(state.study.predictions[name])
         if any(past.witness(one.blob, name, digest) for one in files):
             return _TAGGED
-        commit = self._witnessing.of(name, digest)
+        if commit is None or self._witnessing.is_measured(commit, name, digest):
+            commit = self._witnessing.of(name, digest)
         if commit is None:
             return _MERGED
         if commit not in self._pushing:

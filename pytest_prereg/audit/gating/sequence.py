@@ -151,7 +151,7 @@ class _Life:
         self._state, self._past, self._name, self._texts = state, past, name, texts
         entry = state.lock.predictions.get(name) if state.lock else None
         self._digest = entry.digest if entry else None
-        self._evidence = list(_evidence(state, name))
+        self._evidence = _evidence(state, name)
         self._changes = [one for one in state.chronicle.of(name) if _registers(one)]
         self._edits = list(self._edited())
         self._tags = list(self._tagged())
@@ -271,13 +271,12 @@ def _digest(change: Change) -> str | None:
     return change.after.digest if change.after else None
 
 
-def _evidence(state: StudyState, name: str) -> Iterator[EvidenceRef]:
-    """Yield the evidence that decides a prediction; of one whose text is gone all that was taken for it."""
+def _evidence(state: StudyState, name: str) -> list[EvidenceRef]:
+    """Return the evidence that decides a prediction; where nothing does, all that was taken for it."""
     if name in state.study.predictions:
         with suppress(PreregError):
-            yield from state.references(state.study.predictions[name])
-        return
+            if deciding := state.references(state.study.predictions[name]):
+                return deciding
     entry = state.lock.predictions.get(name) if state.lock else None
-    for file in files_of(state, name, digests_of(entry)) if entry else ():
-        if reference := state.reference(file, name):
-            yield reference
+    files = files_of(state, name, digests_of(entry)) if entry else ()
+    return [reference for file in files if file.attempts and (reference := state.reference(file, name))]
