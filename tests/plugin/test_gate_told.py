@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from audited_study import CLAIM
 from gated_study import EASIER, LOCK, STRICTER, STRONGER, TOML
+from small_study import new_repository
+
+from pytest_prereg.audit.gating.uncommitted import uncommitted
+from pytest_prereg.audit.history.git import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gated_study import PullRequest
 
@@ -153,3 +159,23 @@ def test_what_is_expected_now_is_registered_under_another_id(against: Against, *
         in told
     )
     assert f'follows = "{CLAIM}"' not in told  # its predecessor is decided
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+def test_what_is_committed_is_not_told_whatever_hash_and_line_ends_a_clone_has(
+    tmp_path: Path, algorithm: str
+) -> None:
+    repository = new_repository(tmp_path / "clone")
+    shutil.rmtree(repository.path / ".git")
+    repository.git("init", "--quiet", "--template=", f"--object-format={algorithm}")
+    repository.git("config", "user.name", "Test")
+    repository.git("config", "user.email", "test@example.invalid")
+    for name in ("text", "other"):
+        (repository.path / name).write_bytes(b"one\n")
+    repository.git("add", ".")
+    repository.git("commit", "--quiet", "--message", "One")
+    (repository.path / "text").write_bytes(b"one\r\n")
+    (repository.path / "new").write_bytes(b"two\n")
+    found = Repository.find(repository.path)
+    assert found is not None
+    assert list(uncommitted(found, found.head() or "", ("text", "other", "new"), None)) == ["new"]

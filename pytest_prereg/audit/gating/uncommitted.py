@@ -44,7 +44,8 @@ def _is_as(repository: Repository, place: str, blob: str | None) -> bool:
         data = (repository.root / place).read_bytes()
     except OSError:
         return blob is None
-    return blob in (blob_id(data), blob_id(data.replace(b"\r\n", b"\n")))
+    texts = (data, data.replace(b"\r\n", b"\n"))
+    return blob in [blob_id(text, repository.algorithm) for text in texts]
 
 
 def _names(repository: Repository, folder: str) -> set[str]:
