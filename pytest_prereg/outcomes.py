@@ -90,9 +90,12 @@ class StudyRun:
     def _unbought(self, assessment: Assessment) -> str | None:
         """Why this run has not measured what is pending, if that says more than what is missing."""
         prediction = assessment.prediction
-        if refused := self.campaign.refused.get(prediction.id):
-            return f"{refused.code}: {refused.message}"
         withheld = self.campaign.withheld(prediction)
+        refused = self.campaign.refused.get(prediction.id)
+        if refused and not (
+            withheld and self.campaign.explore
+        ):  # exploring, that would have kept nothing back
+            return f"{refused.code}: {refused.message}"
         if withheld and wants_confirmation(self.state, prediction):
             return f"{assessment.pending}; {withheld}"
         return withheld

@@ -68,7 +68,7 @@ def _assemble_one(experiment: Experiment, sessions: list[tuple[Header, SessionFi
         subject=first.subject,
         data=first.data,
         mixed_subject=any(_measured(each) != _measured(first) for each in measured),
-        mixed_versions=any(each.versions != first.versions for each in measured),
+        mixed_versions=any(_software(each) != _software(first) for each in measured),
         trees=first.trees,
     )
 
@@ -77,6 +77,11 @@ def _measured(header: Header) -> tuple[str | None, str | None, dict[str, str]]:
     """Return what a session measured, and read: of versions of the code what was checked out counts."""
     trees = {arm: version.tree for arm, version in header.trees.items()}
     return header.subject, header.data, trees
+
+
+def _software(header: Header) -> tuple[dict[str, str], object]:
+    """Return what a session ran with: versions, and the image of a service, which has more in it."""
+    return header.versions, header.environment.get("image_id")
 
 
 def _machine(header: Header) -> str | None:

@@ -311,6 +311,7 @@ def ruled_by(*rules):
         ({"versions": {"python": "3.12.0"}}, True),
         ({"versions": {"python": "3.11.9", "torch": "2.4"}}, True),
         ({"versions": {"python": "3.12.0"}, "origin": "imported"}, False),
+        ({"executor": "modal", "environment": {"image_id": "im-2"}}, True),
     ],
 )
 def test_sessions_with_other_versions_are_told(second, mixed):

@@ -101,9 +101,10 @@ def test_a_recipe_of_the_study_is_taken_before_a_registrys_image(workshop: Works
     assert isinstance(image.image_for(study, experiment, files), modal.Image)
     with pytest.raises(MeasureError, match=r"PR139: \[executors.modal\] image is \"recipes:cpu\""):
         image._recipe(study, "recipes:cpu")
-    path.write_text("import nothing_of_that_name")
-    with pytest.raises(MeasureError, match=r"PR139: the recipe of the image could not be imported"):
-        image._recipe(study, "recipes:gpu")
+    for text in ("import nothing_of_that_name", "raise SystemExit(3)"):
+        path.write_text(text)
+        with pytest.raises(MeasureError, match=r"PR139: the recipe of the image could not be imported"):
+            image._recipe(study, "recipes:gpu")
 
 
 def sent(workshop: Workshop, root: Path) -> tuple[Errand, Path]:

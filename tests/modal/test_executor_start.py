@@ -124,6 +124,15 @@ def test_a_package_that_the_image_lacks_is_named(service: Service, workshop: Wor
     assert "belongs into its image" in text
 
 
+def test_an_image_in_which_this_package_can_not_run_is_told(service: Service, workshop: Workshop):
+    service.set(lacking=["msgspec"])
+    text = refused(workshop.started)
+    assert text.startswith('PR138: no container of experiment "lab" comes so far as to import it: ')
+    assert "No module named 'msgspec'" in text
+    assert "Does its image have what pytest-prereg needs" in text
+    assert service.state()["containers"] == {}
+
+
 def test_another_python_is_told(service: Service, workshop: Workshop):
     service.set(python="3.12.1")
     here = f"{sys.version_info.major}.{sys.version_info.minor}."

@@ -86,7 +86,16 @@ def test_repeats_run_elsewhere_and_the_evidence_says_where_and_not_what_this_mac
     study = away()
     waiting, output = judged(study)
     assert waiting["status"] == "pending"
-    assert "needs executor processes (pytest --prereg --prereg-executor processes)" in output
+    why = "needs executor processes (pytest --prereg --prereg-executor processes)"
+    assert why in output
+    study.write(
+        "predictions.toml",
+        (study.path / "predictions.toml").read_text().replace('claim = "', 'claim = "No: '),
+    )
+    assert why in judged(study, "--prereg-explore")[1], (
+        "that it is not registered keeps nobody from exploring"
+    )
+    subprocess.run(["git", "checkout", "-q", "predictions.toml"], cwd=study.path, check=True)
 
     record, output = judged(study, *ON)
 

@@ -182,7 +182,7 @@ def _loaded(file: Path, folder: Path) -> Any:
     sys.path.insert(0, str(folder))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"the recipe of the image could not be imported: {type(error).__name__}: {error}"
         raise MeasureError(Problem(code="PR139", message=message, path=str(file))) from error
     finally:
