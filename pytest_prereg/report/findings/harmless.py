@@ -24,7 +24,10 @@ _BULLET = re.compile(r"^([-+=]|[0-9]+(?=[.)]))")
 """A line's beginning that makes it an item of a list, or what is above it a heading."""
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _NOTHING = "\N{ZERO WIDTH SPACE}"
-_GIT = "add|branch|checkout|clone|commit|diff|fetch|init|log|merge|pull|push|rebase|restore|revert|show|switch|tag"
+_GIT = (
+    "add|branch|checkout|clone|commit|diff|fetch|init|log|"
+    "merge|pull|push|rebase|restore|revert|show|switch|tag"
+)
 _COMMAND = re.compile(
     rf"(?:^|(?<=: ))(?P<command>(?:pytest-prereg [a-z]|pytest --|git (?:{_GIT})\b).*?)"
     r"(?:(?<=\w)\.)?(?P<rest>(?:, (?:and|or|then) .*)?)$"
