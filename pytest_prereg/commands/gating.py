@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pytest_prereg.commands.group import main, roots_option, say, width, write_report
+from pytest_prereg.commands.group import main, roots_option, study_option
+from pytest_prereg.commands.showing import Showing, report_options
 from pytest_prereg.errors import HistoryError, PreregError, Problem, UsageError
 from pytest_prereg.registry.refusals import quoted
-from pytest_prereg.report.findings.rendering import FORMATS, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,22 +22,14 @@ if TYPE_CHECKING:
     from pytest_prereg.audit.gating.sides import Base, Side
     from pytest_prereg.audit.gating.studies import Wanted
     from pytest_prereg.audit.history.git import Repository
+    from pytest_prereg.report.findings.rendering import Format
     from pytest_prereg.report.findings.reported import Reported
 
 
 @main.command(short_help="Say what a pull request changes, and what a person has to see.")
 @click.option("--base", required=True, metavar="REV", help="The branch that it is to be merged into.")
 @click.option("--head", default="HEAD", show_default=True, metavar="REV", help="The pull request.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="terminal",
-    show_default=True,
-    help="How to say it.",
-)
-@click.option("--all", "every", is_flag=True, help="Show each notice, and each prediction, by itself.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@report_options
 @click.option(
     "--acknowledge",
     type=click.Choice(["lock"]),
@@ -51,13 +42,7 @@ if TYPE_CHECKING:
     help="It is what everybody builds on: a guard that was not measured on it needs a person's eyes.",
 )
 @roots_option
-@click.option(
-    "--study",
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The prediction file; the one in the current folder unless given.",
-)
+@study_option
 def gate(
     *,
     base: str,
@@ -75,10 +60,6 @@ def gate(
     Nothing is run, and no experiment is imported. Exit status: 0 fine, 1 errors or reviews that nobody has
     acknowledged, 4 it could not be told.
     """
-    from pytest_prereg.report.columns import can_draw  # noqa: PLC0415
-    from pytest_prereg.report.findings.rendering import rendered  # noqa: PLC0415
-    from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
-
     asked = _Asked(
         base=base,
         head=head,
@@ -87,17 +68,10 @@ def gate(
         is_trusted=acknowledge is not None,
         on_default_branch=on_default_branch,
     )
-    columns, unicode = width(), output is not None or can_draw(sys.stdout.encoding)
-    place = output and output.absolute()
+    showing = Showing.of(form, every=every, output=output)
     with _reported(asked) as found:
-        text = rendered(found, form, width=columns, every=every, unicode=unicode)
-    if place is None:
-        click.echo(text, nl=False)
-    else:
-        write_report(place, text)
-        say(result(found))
-    if found.exit:
-        raise SystemExit(found.exit)
+        text = showing.text(found)
+    showing.show(text, found)
 
 
 def gated_findings(base: str, file: Path | None) -> tuple[Finding, ...]:

@@ -187,22 +187,6 @@ def width() -> int:
     return max(_WIDTHS[0], min(_WIDTHS[1], shutil.get_terminal_size((80, 24)).columns))
 
 
-def write_report(path: Path, text: bytes) -> None:
-    """Write a report to a file.
-
-    Raises:
-        UsageError: It can't be written (PR108).
-    """
-    from pytest_prereg.registry.toml import shown  # noqa: PLC0415
-
-    try:
-        path.write_bytes(text)
-    except OSError as error:
-        message = f"the report can't be written: {error.strerror}"
-        advice = "Name a file in a folder that is there: --output FILE"
-        raise UsageError(Problem(code="PR108", path=shown(path), message=message, advice=advice)) from error
-
-
 def elsewhere(study: Study, experiments: Iterable[str]) -> Iterator[str]:
     """Yield a line for each experiment that runs here, and whose conditions this machine does not meet."""
     from pytest_prereg.evidence.environment import describe_machine  # noqa: PLC0415

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +20,14 @@ from pytest_prereg.commands.group import (
     study_option,
     tell,
     width,
-    write_report,
 )
+from pytest_prereg.commands.showing import Showing, report_options
 from pytest_prereg.errors import PreregError
-from pytest_prereg.report.findings.rendering import FORMATS, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_prereg.report.findings.rendering import Format
     from pytest_prereg.report.findings.reported import Reported
 
 
@@ -167,21 +166,7 @@ def cite(files: tuple[Path, ...], *, check: bool, file: Path | None) -> None:
 
 
 @main.command(short_help="Say what history, evidence and lock show, and what they can't.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="terminal",
-    show_default=True,
-    help="How to say it.",
-)
-@click.option(
-    "--all",
-    "every",
-    is_flag=True,
-    help="Show each notice, and each prediction, by itself: in a terminal and in Markdown.",
-)
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@report_options
 @roots_option
 @study_option
 def audit(*, form: Format, every: bool, output: Path | None, roots: Path | None, file: Path | None) -> None:
@@ -189,20 +174,9 @@ def audit(*, form: Format, every: bool, output: Path | None, roots: Path | None,
 
     Nothing is run or changed. Exit status: 0 fine, 1 errors or open reviews, 4 it could not be told.
     """
-    from pytest_prereg.report.columns import can_draw  # noqa: PLC0415
-    from pytest_prereg.report.findings.rendering import rendered  # noqa: PLC0415
-    from pytest_prereg.report.findings.summing_up import result  # noqa: PLC0415
-
+    showing = Showing.of(form, every=every, output=output)
     found = _audit(study_file(file), roots)
-    unicode = output is not None or can_draw(sys.stdout.encoding)
-    text = rendered(found, form, width=width(), every=every, unicode=unicode)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_report(output, text)
-        say(result(found))
-    if found.exit:
-        raise SystemExit(found.exit)
+    showing.show(showing.text(found), found)
 
 
 def _audit(path: Path, roots: Path | None) -> Reported:
