@@ -114,6 +114,7 @@ def work():
         open(f"{folder}/begun", "w").close()
         time.sleep(60)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 with beside(work) as answer: answer()
 """
     command = [sys.executable, "-c", PRELUDE + program, str(tmp_path)]

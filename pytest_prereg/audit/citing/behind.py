@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_prereg.audit.assess import StudyState
-from pytest_prereg.audit.citing.citations import read_page
-from pytest_prereg.audit.citing.figures import Figures
-from pytest_prereg.audit.citing.neighbours import Neighbours
-from pytest_prereg.audit.citing.pages import cites, listing, uncheckable
 from pytest_prereg.errors import PreregError
 from pytest_prereg.evidence.naming import shown
 from pytest_prereg.registry.load import find_studies
@@ -30,6 +26,11 @@ def pages_behind(study: Study) -> list[Path]:
 
     None where something is cited that can't be quoted: then ``cite`` fails, and says why.
     """
+    from pytest_prereg.audit.citing.citations import read_page  # noqa: PLC0415 - a parser of Markdown
+    from pytest_prereg.audit.citing.figures import Figures  # noqa: PLC0415
+    from pytest_prereg.audit.citing.neighbours import Neighbours  # noqa: PLC0415
+    from pytest_prereg.audit.citing.pages import cites, listing, uncheckable  # noqa: PLC0415
+
     with suppress(PreregError):  # what can't be read is told of by whoever needs it
         state = StudyState(study)
         listed = listing(state)
