@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_prereg.audit.gating.trees import tree_of
+from pytest_prereg.audit.gating import trees
+from pytest_prereg.audit.gating.trees import MEMORY, USUAL, tree_of
 from pytest_prereg.audit.history.git import Repository
 
 if TYPE_CHECKING:
@@ -68,3 +70,22 @@ def test_what_cannot_be_shared_is_written(ends: tuple[Repository, str, str]):
 
 def same(one: Path, other: Path, name: str) -> bool:
     return (one / name).samefile(other / name)
+
+
+@pytest.mark.skipif(not os.access(MEMORY, os.W_OK), reason="there is no folder in memory here")
+def test_they_lie_in_memory_where_there_is_room_and_nobody_named_a_folder(
+    ends: tuple[Repository, str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    repository, base, head = ends
+
+    def places() -> set[Path]:
+        with tree_of(repository, base, {}) as first, tree_of(repository, head, {}, first) as last:
+            return {first.folder.parent, last.folder.parent}
+
+    monkeypatch.setattr(tempfile, "tempdir", str(USUAL))
+    assert places() == {MEMORY}
+    monkeypatch.setattr(trees, "_TIMES", 1 << 40)
+    assert places() == {USUAL.resolve()}
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert places() == {tmp_path.resolve()}

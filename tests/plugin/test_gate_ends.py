@@ -35,6 +35,12 @@ def everything(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left there is left by this test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+
+
 def temporary() -> set[str]:
     return {one.name for one in Path(tempfile.gettempdir()).glob("prereg-*")}
 

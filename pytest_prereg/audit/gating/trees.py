@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _CONFIG = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tlogallrefupdates = false\n[extensions]\n"
 _OWN = ".git"
 _LINK, _SUBMODULE = 0o120000, 0o160000
+USUAL, MEMORY = Path("/tmp"), Path("/dev/shm")  # noqa: S108 - where folders with random names are made
+"""Where temporary files lie unless somebody says otherwise, and where they lie in memory."""
+_TIMES, _EACH = 8, 4096
+"""So much more room than both trees take has to be there; bytes of a file beside its content."""
 
 
 class Tree(NamedTuple):
@@ -51,16 +55,31 @@ def tree_of(
     Raises:
         HistoryError: Git has not all of its files, or they can't be written (PR212).
     """
-    with tempfile.TemporaryDirectory(prefix="prereg-", ignore_cleanup_errors=True) as name:
+    entries = repository.tree(commit)
+    place = like.folder.parent if like else _place(repository, entries)
+    with tempfile.TemporaryDirectory(prefix="prereg-", dir=place, ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         try:
             _begin(folder / _OWN, repository, commit, refs)
             Repository(folder, algorithm=repository.algorithm).write_index(commit)
-            files = _write(folder, repository, repository.tree(commit), like)
+            files = _write(folder, repository, entries, like)
         except OSError as error:
             message = f"the files of {commit[:8]} can't be written to {folder}: {error.strerror}"
             raise HistoryError(Problem(code="PR212", message=message)) from error
         yield Tree(folder, frozenset(files))
+
+
+def _place(repository: Repository, entries: Collection[TreeEntry]) -> Path | None:
+    """Return where a tree is written: in memory if there is ample room, unless somebody named a folder.
+
+    Hundreds of files that are gone a second later are slow to make on a disk that has just lost as many.
+    """
+    if Path(tempfile.gettempdir()) != USUAL or not os.access(MEMORY, os.W_OK):
+        return None
+    room = os.statvfs(MEMORY)
+    blobs = [one.blob for one in entries if one.mode != _SUBMODULE]
+    needed = _TIMES * (sum(repository.sizes(blobs)) + _EACH * len(blobs))
+    return MEMORY if room.f_bavail * room.f_frsize >= needed else None
 
 
 def _begin(own: Path, repository: Repository, commit: str, refs: Mapping[str, str]) -> None:
