@@ -160,7 +160,7 @@ def test_a_sandbox_that_modal_does_not_say_has_ended_counts_as_left(
         assert "Modal did not confirm that its sandbox ended" in result.evidence
         service.fail("SandboxTerminateV2", "PERMISSION_DENIED")
     assert sandbox.left == 1
-    assert nothing_is_left(service)  # its app was stopped
+    service.wait_for(lambda: nothing_is_left(service), 5)  # its app was stopped
 
 
 def test_a_sandbox_in_which_nothing_came_to_run_ends_itself(
