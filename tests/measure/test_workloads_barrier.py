@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pytest_prereg import Repeat
 from pytest_prereg.measure.workloads import barrier
 from pytest_prereg.measure.workloads.barrier import reward_barrier
+from pytest_prereg.measure.workloads.barrier_models import wait_cdf
 from pytest_prereg.measure.workloads.barrier_schedules import Load, run_stale, seconds_in_flight
 from pytest_prereg.measure.workloads.reward_pool import Batch, RewardPool
 
@@ -189,6 +191,7 @@ def test_the_timeouts_are_those_drawn():
         ({"reward": float("inf")}, "reward = inf: give a finite number of at least 0"),
         ({"generation": -1.0}, "generation = -1.0: give a finite number of at least 0"),
         ({"training": float("nan")}, "training = nan: give a finite number of at least 0"),
+        ({"spread": -0.5}, "spread = -0.5: give a finite number of at least 0"),
         ({"rate": "fast"}, "rate = 'fast': give a finite number of at least 0"),
         ({"barrier": "groups"}, 'barrier = "groups": give "batch" or "group"'),
         ({"pool": "hot"}, 'pool = "hot": give "warm" or "cold"'),
@@ -231,6 +234,41 @@ def test_what_times_out_at_a_low_rate_does_so_at_a_higher_one():
     low, high = draws(0.01), draws(0.1)
     assert all(b for one, ten in zip(low, high, strict=True) for a, b in zip(one, ten, strict=True) if a)
     assert sum(map(sum, low)) < sum(map(sum, high))
+
+
+def factors(spread: float, *, steps: int = 200) -> list[list[float]]:
+    return list(barrier._factors(3, spread, 128, steps))
+
+
+def test_a_spread_moves_no_timeout_and_without_one_every_reward_is_the_usual_one():
+    assert factors(0.0) == [[1.0] * 128] * 200
+    params = {"seed": 5, "steps": 3, "timeout_rate": 0.3, "reward": 1.0, "deadline": 100.0, "scale": 0.0005}
+    assert measured(**params)["timeouts"] == measured(**params, spread=0.5)["timeouts"] > 0
+
+
+def test_the_factors_of_two_spreads_are_powers_of_one_another():
+    assert [each**2 for each in factors(0.5)[0]] == pytest.approx(factors(1.0)[0])
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0])
+def test_the_slowest_of_a_step_follows_the_law_that_the_models_have(spread):
+    """The greatest gap to the law is below 1.95 / sqrt(n) in all but one of a thousand draws (Kolmogorov)."""
+    law = {"reward": 2.0, "deadline": 1e9, "spread": spread}
+    slowest = sorted(2.0 * max(step) for step in factors(spread))
+    expected = wait_cdf(slowest, 0.0, 128, **law)
+    gaps = [abs(below - (rank + 0.5) / 200) for rank, below in enumerate(expected)]
+    assert max(gaps) < 1.95 / math.sqrt(200)
+
+
+@pytest.mark.parametrize("spread", [1e9, 1e308])
+def test_what_a_spread_puts_beyond_the_deadline_times_out_there(spread):
+    """Spreads so wide that nothing ends near the deadline, where the machine would have a say."""
+    values = measured(steps=3, reward=2.0, deadline=8.0, spread=spread, generation=4.0, training=2.0)
+    beyond = [[2.0 * factor > 8.0 for factor in step] for step in barrier._factors(1, spread, 8, 3)]
+    assert values["timeouts"] == sum(map(sum, beyond))
+    assert values["hit_steps"] == sum(map(any, beyond))
+    assert values["modelled_idle"] <= 3 * 8.0 * SCALE + 1e-9
+    assert 0 <= values["step"] - values["modelled"] < LATE
 
 
 def test_one_timeout_in_a_hundred_hits_seven_steps_in_ten():

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 WORKLOAD_VERSION = "2"
 
+_MOST_LOG = 700.0
+"""Of a factor; its exponential is still a float."""
+
 
 @experiment(
     metrics={
@@ -51,6 +54,7 @@ def reward_barrier(
     training: float = 12.20,
     reward: float = 2.0,
     deadline: float = 30.0,
+    spread: float = 0.0,
     barrier: str = "batch",
     group: int = 8,
     staleness: int = 0,
@@ -60,6 +64,9 @@ def reward_barrier(
     rate: float = 0.0,
 ) -> None:
     """Generate, wait for the rewards, train, ``steps`` times; times are given unscaled and run at ``scale``.
+
+    A reward takes ``reward`` seconds, times a log-normal factor of median 1 whose logarithm has ``spread`` as
+    its standard deviation; what would take longer than ``deadline`` times out as well.
 
     With ``barrier = "batch"`` a step trains when all its rewards are in, with ``"group"`` each ``group`` of
     completions does when its own are. With a ``staleness`` above 0 up to that many steps are generated
@@ -74,7 +81,8 @@ def reward_barrier(
     accelerator's work is slept through, and measured. ``modelled`` is what the model gives for ``step``, and
     ``modelled_idle`` for ``idle``. ``eta`` is the rewards' work / (workers x time in which any was awaited).
     ``hit_steps`` counts the steps with at least one timeout. The arms of a block share their draws: what
-    times out at a low rate does so at a higher one.
+    times out at a low rate does so at a higher one, and what is slow at a small spread is slower at a
+    larger one.
 
     Raises:
         ValueError: A parameter, or two of them together, can't be run; the message says what to write.
@@ -88,6 +96,7 @@ def reward_barrier(
         training=training,
         reward=reward,
         deadline=deadline,
+        spread=spread,
         barrier=barrier,
         group=group,
         staleness=staleness,
@@ -96,10 +105,7 @@ def reward_barrier(
         creation=creation,
         rate=rate,
     ).scaled()
-    rewards = [
-        [FOREVER if never_ends else setting.reward for never_ends in slow]
-        for slow in _slow_completions(repeat.seed, timeout_rate, completions, steps)
-    ]
+    rewards = list(_durations(repeat.seed, setting))
     course = _run(setting, rewards)
     _record_measured(repeat, setting, course)
     _record_modelled(repeat, setting, rewards, course)
@@ -150,8 +156,30 @@ def _record_modelled(
     repeat.record("eta", efficiency(work, setting.at_once, course.in_flight))
 
 
+def _durations(seed: int, setting: Setting) -> Iterator[list[float]]:
+    """Yield, per step, what each completion's program takes; `FOREVER` where that is beyond its deadline."""
+    shape = (setting.completions, setting.steps)
+    slow = _slow_completions(seed, setting.timeout_rate, *shape)
+    for never_ends, factors in zip(slow, _factors(seed, setting.spread, *shape), strict=True):
+        usual = [setting.reward * factor for factor in factors]
+        yield [
+            FOREVER if late or seconds > setting.deadline else seconds
+            for late, seconds in zip(never_ends, usual, strict=True)
+        ]
+
+
 def _slow_completions(seed: int, rate: float, completions: int, steps: int) -> Iterator[list[bool]]:
     """Yield, per step, which of its completions never end: each with probability ``rate`` on its own."""
     generator = random.Random(seed)  # noqa: S311  # a reproducible draw, not a secret
     for _ in range(steps):
         yield [generator.random() < rate for _ in range(completions)]
+
+
+def _factors(seed: int, spread: float, completions: int, steps: int) -> Iterator[list[float]]:
+    """Yield, per step, what the usual time of each completion is multiplied by; 1 without a spread.
+
+    From a stream of their own, so that a spread moves no timeout.
+    """
+    generator = random.Random(f"factors {seed}")  # noqa: S311  # a reproducible draw, not a secret
+    for _ in range(steps):
+        yield [math.exp(min(spread * generator.gauss(0.0, 1.0), _MOST_LOG)) for _ in range(completions)]

@@ -29,6 +29,7 @@ class Setting:
     training: float
     reward: float
     deadline: float
+    spread: float
     barrier: str
     group: int
     staleness: int
@@ -40,7 +41,7 @@ class Setting:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             self._check_count(name, least)
-        for name in ("scale", "rate", *_TIMES):
+        for name in ("scale", "rate", "spread", *_TIMES):
             self._check_number(name)
         for name, words in _WORDS.items():
             self._check_word(name, words)
