@@ -465,6 +465,43 @@ def test_the_weaker_mode_says_what_is_weaker():
         assert graded(opened, "def f(): return True").isolation == "processes"
 
 
+CONTAINER_S_ROOT = """
+import ctypes, sys
+sys.path.insert(0, {folder!r})
+import msgspec, sandboxes
+from pathlib import Path
+from pytest_prereg.measure.workloads.sandbox.client import Sandbox
+for capability in {dropped}:
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: for what is started from here on
+hung = sandboxes.calling("import os, time\\nif os.fork() == 0: os.setsid(); time.sleep(99)\\ndef f():\\n while 1: 0")
+brief = msgspec.structs.replace(sandboxes.SMALL, deadline=0.5)
+with Sandbox(limits=brief, isolation="processes", packages=[Path({packages!r})]) as opened:
+    found = opened.grade([sandboxes.calling("import theirs\\ndef f(): return True"), hung])
+    print(*(each.outcome.value for each in found), opened.alive(), *opened.missing, sep="\\n")
+"""
+
+
+@sandboxes.needs_root
+@pytest.mark.parametrize(
+    "dropped", [[21], [*range(41)]], ids=["may mount nothing", "may do nothing that others may not"]
+)
+def test_a_root_who_can_t_show_python_to_others_runs_programs_itself_and_says_so(tmp_path, dropped):
+    """In most containers Python lies below /root, and root may not mount."""
+    packages = tmp_path / "closed" / "packages"
+    packages.mkdir(parents=True)
+    packages.parent.chmod(0o700)
+    packages.joinpath("theirs.py").touch()
+    source = CONTAINER_S_ROOT.format(
+        folder=str(Path(__file__).parent), dropped=dropped, packages=str(packages)
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    passed, hung, left, *missing = done.stdout.splitlines()
+    assert (passed, hung, left) == ("pass", "timeout", "0")
+    assert any(sentence.startswith("no namespaces: programs run as root,") for sentence in missing)
+    if dropped == [21]:
+        assert any("only root can enter" in sentence and str(packages) in sentence for sentence in missing)
+
+
 @pytest.mark.parametrize(
     "program",
     [

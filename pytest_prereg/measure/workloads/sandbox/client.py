@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    # What runs in processes of its own: imported nowhere, and its versions count all the same.
+    from pytest_prereg.measure.workloads.sandbox import driver, supervisor  # noqa: F401
     from pytest_prereg.measure.workloads.sandbox.completions import Completion
     from pytest_prereg.measure.workloads.sandbox.messages import ToClient
     from pytest_prereg.measure.workloads.sandbox.outcomes import Graded

@@ -9,7 +9,7 @@ import pwd
 import re
 import resource
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_prereg.measure.workloads.sandbox import bubblewrap, seccomp, staging, watching
 from pytest_prereg.measure.workloads.sandbox.boxes import FILTER, Recipe
@@ -48,8 +48,18 @@ def advised(isolation: str, problem: str | None) -> str | None:
     )
 
 
-def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
-    """Return how to make sandboxes in namespaces of their own, and what is weaker than it should be.
+class Made(NamedTuple):
+    """How sandboxes can be made here."""
+
+    recipe: Recipe
+    users: list[int]
+    """Whom they run as, each as another; none: as whoever makes them."""
+    missing: list[str]
+    """What is weaker than it should be, a sentence each."""
+
+
+def in_namespaces(setup: Setup, users: list[int]) -> Made:
+    """Return how to make sandboxes in namespaces of their own.
 
     Raises:
         UnavailableError: That is not possible here.
@@ -76,7 +86,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         disk=setup.limits.disk,
         filtered=None if filtered is None else FILTER,
     )
-    return Recipe(
+    recipe = Recipe(
         command=[*command, *_driver(interpreter)],
         environment=bubblewrap.ENVIRONMENT,
         code=_code(),
@@ -89,22 +99,23 @@ def in_namespaces(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         },
         limits=setup.limits,
         contained=True,
-    ), missing
+    )
+    return Made(recipe, users, missing)
 
 
-def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
-    """Return how to make sandboxes that are mere processes, and what that lacks.
+def in_processes(setup: Setup, users: list[int]) -> Made:
+    """Return how to make sandboxes that are mere processes.
 
     Raises:
         UnavailableError: Even that is not possible here.
     """
     interpreter = bubblewrap.this_interpreter()
-    _show(_needed(setup, interpreter), users)
+    users, unseen = _those_who_see(_needed(setup, interpreter), users)
     filtered, missing = _filter()
     count = setup.limits.processes
     if not users:
         count = _running(os.getuid()) + count * (setup.workers + setup.warm)
-    return Recipe(
+    recipe = Recipe(
         command=_driver(interpreter),
         environment=bubblewrap.ENVIRONMENT,
         code=_code(),
@@ -118,7 +129,20 @@ def in_processes(setup: Setup, users: list[int]) -> tuple[Recipe, list[str]]:
         },
         limits=setup.limits,
         contained=False,
-    ), [*missing, *_of_processes(users), *_unwatched()]
+    )
+    return Made(recipe, users, [*missing, *_of_processes(users), *unseen, *_unwatched()])
+
+
+def _those_who_see(paths: list[Path], users: list[int]) -> tuple[list[int], list[str]]:
+    """Return ``users`` if they can be shown ``paths``; else none, and why: a machine without is no rarity.
+
+    In most containers root may not mount anything, and its Python often lies below ``/root``.
+    """
+    try:
+        _show(paths, users)
+    except UnavailableError as error:
+        return [], [f"programs don't run as users of their own: {error}"]
+    return users, []
 
 
 def _of_processes(users: list[int]) -> list[str]:
@@ -157,9 +181,10 @@ def _show(paths: list[Path], users: list[int]) -> None:
     try:
         staging.show(paths)
     except OSError as error:
+        closed = ", ".join(sorted(str(path) for path in paths if staging.closed(path)))
         raise UnavailableError(
-            f"only root can enter {', '.join(sorted(map(str, paths)))}, and these can't be shown to others "
-            f"({error}): install Python where all may enter, or run as another user"
+            f"only root can enter {closed}, and that can't be shown to others ({error}): install Python "
+            "where all may enter, or run as another user"
         ) from None
 
 

@@ -30,8 +30,6 @@ from pytest_prereg.measure.workloads.sandbox.reactor import Outgoing, Reactor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_prereg.measure.workloads.sandbox.boxes import Recipe
-
 WORKLOAD_VERSION = "1"
 
 _LOW_DESCRIPTORS = 10
@@ -81,13 +79,13 @@ class Supervisor:
         refusals: list[str] = []
         for name, make in _kinds(setup.isolation):
             try:
-                recipe, missing = make(setup, users)
-                pool = Pool(recipe, users, setup, self._reactor, self._tell)
+                made = make(setup, users)
+                pool = Pool(made.recipe, made.users, setup, self._reactor, self._tell)
                 problem = making.advised(name, pool.try_one())
             except making.UnavailableError as error:
                 problem = str(error)
             if problem is None:
-                missing = [*(f"no namespaces: {refusal}" for refusal in refusals), *missing]
+                missing = [*(f"no namespaces: {refusal}" for refusal in refusals), *made.missing]
                 self._tell(Opened(isolation=name, missing=tuple(missing)))
                 return pool
             refusals.append(problem)
@@ -116,7 +114,7 @@ class Supervisor:
         self._open = False
 
 
-def _kinds(isolation: str) -> list[tuple[str, Callable[[Setup, list[int]], tuple[Recipe, list[str]]]]]:
+def _kinds(isolation: str) -> list[tuple[str, Callable[[Setup, list[int]], making.Made]]]:
     kinds = {"namespaces": making.in_namespaces, "processes": making.in_processes}
     return [(name, make) for name, make in kinds.items() if isolation in {name, "auto"}]
 
