@@ -91,14 +91,14 @@ def test_the_default_image_pins_what_is_installed_here(workshop: Workshop):
     assert not any(pin.startswith(("pytest-prereg", "torch", "modal")) for pin in pins)
 
 
-def test_a_recipe_of_the_study_is_taken_before_a_registrys_image(workshop: Workshop):
+def test_a_recipe_of_the_study_is_taken_before_a_registrys_image(workshop: Workshop, tmp_path: Path):
     study, experiment = workshop.study(modal=ModalTable(image="recipes:gpu"))
     files = image.files_for(study, experiment)
     assert image._recipe(study, "recipes:gpu") is None, "no such module: the name is a registry's"
     assert image._recipe(study, "nvidia/cuda:12.8.1-devel-ubuntu24.04") is None
     path = study.folder / "recipes.py"
     path.write_text("import modal\ngpu = modal.Image.debian_slim()\ncpu = 1\n")
-    assert isinstance(image.image_for(study, experiment, files), modal.Image)
+    assert isinstance(image.image_for(study, experiment, files, tmp_path), modal.Image)
     with pytest.raises(MeasureError, match=r"PR139: \[executors.modal\] image is \"recipes:cpu\""):
         image._recipe(study, "recipes:cpu")
     for text in ("import nothing_of_that_name", "raise SystemExit(3)"):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_prereg.errors import MeasureError, Problem
@@ -62,8 +64,9 @@ class App:
 
         began = time.monotonic()
         try:
-            self._define()
-            self._running.enter_context(self._app.run(detach=True))
+            with tempfile.TemporaryDirectory(prefix="prereg-") as folder:
+                self._define(Path(folder))
+                self._running.enter_context(self._app.run(detach=True))
         except modal.exception.Error as error:
             raise MeasureError(refusal(error, self.experiment)) from None
         self.seconds = time.monotonic() - began
@@ -80,13 +83,13 @@ class App:
         """Let it run, and have no more to do with it; raise whatever Modal's client raises."""
         self._running.close()
 
-    def _define(self) -> None:
+    def _define(self, compiled: Path) -> None:
         import modal  # noqa: PLC0415
 
         name = f"prereg-{self.study.id}-{self.experiment.id}"[:LONGEST_NAME]
         tags = {"study": self.study.id[:LONGEST_NAME], "experiment": self.experiment.id[:LONGEST_NAME]}
         self._app = modal.App(name, tags=tags)
-        image = image_for(self.study, self.experiment, self.files)
+        image = image_for(self.study, self.experiment, self.files, compiled)
         made: dict[tuple[Any, float], Any] = {}
         for arm in self.experiment.arms.values():
             kind = (arm.resources, longest(self.experiment, arm))

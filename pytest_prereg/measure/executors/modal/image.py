@@ -21,6 +21,8 @@ import msgspec
 from pytest_prereg.errors import MeasureError, Problem
 from pytest_prereg.evidence.git_environment import environment
 from pytest_prereg.measure.executors.local import setup_for
+from pytest_prereg.measure.executors.modal import bytecode
+from pytest_prereg.measure.executors.modal.bytecode import PACKAGE
 from pytest_prereg.measure.executors.modal.messages import STUDY
 from pytest_prereg.registry.imports import imported_names, repository_root
 from pytest_prereg.registry.refusals import quoted
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.executors.messages import Setup
     from pytest_prereg.registry.model import Experiment, Study
 
-PACKAGE = "pytest_prereg"
 HERE = f"/root/{STUDY}"
 _RECIPE = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -85,8 +86,14 @@ def files_for(study: Study, experiment: Experiment) -> Files:
     )
 
 
-def image_for(study: Study, experiment: Experiment, files: Files) -> Any:
+def image_for(study: Study, experiment: Experiment, files: Files, compiled: Path) -> Any:
     """Return the ``modal.Image`` of the experiment's containers.
+
+    Args:
+        study: The study.
+        experiment: The experiment.
+        files: What containers get of them.
+        compiled: An empty folder, which has to be there until the image is built.
 
     Raises:
         MeasureError: PR139, if the study names a recipe that is none.
@@ -96,8 +103,10 @@ def image_for(study: Study, experiment: Experiment, files: Files) -> Any:
     def is_left_out(path: Path) -> bool:
         return path not in chosen
 
+    bytecode.write(compiled)
     base = _base(study, experiment).add_local_python_source(PACKAGE, ignore=_is_idle)
-    return base.add_local_dir(files.ground, HERE, ignore=is_left_out)
+    ours = base.add_local_dir(compiled, f"/root/{PACKAGE}")
+    return ours.add_local_dir(files.ground, HERE, ignore=is_left_out)
 
 
 def _is_idle(path: Path) -> bool:
