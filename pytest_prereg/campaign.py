@@ -287,13 +287,14 @@ class Campaign:
         state = self.state
         if abandoned := left_behind(state, due):
             self.abandoned.append(abandoned)
+        notes = list(left_there(state.files[experiment.id], due, executor))
         self.measured.setdefault(experiment.id, []).append(due)
         writer = SessionWriter.open(state.study.evidence_folder, header, hold=hold)
         self.written.setdefault(experiment.id, []).append(writer.path)
         self.priced |= bool(header.rates)
         if self.progress:
             self.progress.start(experiment.id, due.missing, due.planned, may_end_early=due.may_end_early)
-            for note in left_there(state.files[experiment.id], due, header.executor):
+            for note in notes:
                 self.progress.note(note)
         measure(
             state.study,
@@ -373,12 +374,16 @@ def serves(series: Series, bound: Mapping[str, str]) -> bool:
     return not series.predictions if not bound else any(name in bound for name in series.predictions)
 
 
-def left_there(files: Sequence[SessionFile], due: Due, executor: str) -> Iterator[str]:
-    """Say what a service may run of a killed session that nobody finds again, and so runs once more."""
+def left_there(files: Sequence[SessionFile], due: Due, executor: Executor) -> Iterator[str]:
+    """Say what a service may run of a killed session that nobody finds again, and so runs once more.
+
+    Raises:
+        MeasureError: PR137: it can't be asked.
+    """
     settled = {(one.arm, one.index) for one in due.series.repeats} if due.series else set()
-    for app, attempts in unfindable(files, due.number, settled).items():
+    for app, attempts in unfindable(files, due.number, settled, executor.remembers).items():
         which = ", ".join(dict.fromkeys(one.repeat for one in attempts))
-        where = f"{executor}, {app}" if app else executor
+        where = f"{executor.name}, {app}" if app else executor.name
         yield f"a session was killed as it sent off {which}: lost, but may run and be paid for ({where})"
 
 

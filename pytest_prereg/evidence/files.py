@@ -40,7 +40,9 @@ class Attempt(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     call: str | None = None
     """What finds it again where it runs, or ran."""
     attached: bool = False
-    """An earlier session had launched it."""
+    """An earlier session had begun it."""
+    mark: str | None = None
+    """What its service knows it by before it has a call."""
 
 
 class Spent(msgspec.Struct, kw_only=True, frozen=True):

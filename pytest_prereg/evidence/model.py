@@ -120,7 +120,10 @@ class Started(Line, kw_only=True, frozen=True, tag="started"):
     warmup: bool = False
     """Run before the planned repeats, and never counted."""
     attached: bool = False
-    """An earlier session had launched it, and this one took it up: it ran still, or had ended meanwhile."""
+    """An earlier session had begun it, and this one took it up: it ran still, had ended meanwhile, or had
+    never reached the service, and was sent off now."""
+    mark: str | None = None
+    """What its service knows it by before it has a call: of one attempt with this no body begins twice."""
 
 
 class Launched(Line, kw_only=True, frozen=True, tag="launched"):

@@ -48,6 +48,7 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="t
     block: int | None = None
     warmup: bool = False
     attached: bool = False
+    mark: str | None = None
 
 
 class _Launched(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="type", tag="launched"):
@@ -275,6 +276,7 @@ class Parser:
                 unreadable=self._shared(finished.unreadable) if finished.unreadable else _NO_INSTRUMENTS,
                 call=self._calls.pop(started.repeat, None) if self._calls else None,
                 attached=started.attached,
+                mark=started.mark,
             )
         )
 
@@ -344,4 +346,5 @@ def _lost(started: _Started, call: str | None) -> Attempt:
         outcome=Outcome.WARMUP if started.warmup else Outcome.LOST,
         call=call,
         attached=started.attached,
+        mark=started.mark,
     )

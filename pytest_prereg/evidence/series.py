@@ -12,7 +12,7 @@ from pytest_prereg.registry.canonical import canonical_json
 from pytest_prereg.registry.rules import follows_from_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_prereg.evidence.files import Attempt, SessionFile
     from pytest_prereg.evidence.model import Header
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Slot = tuple[str, int]
 """Arm and index: what a planned repeat fills."""
 Flight = tuple[str, int, str]
-"""Repeat, attempt and call: what one session launched and another one may take up."""
+"""Repeat, attempt, and mark or call: what one session began and another one may take up."""
 
 _OK, _EXCLUDED = Outcome.OK, Outcome.EXCLUDED
 _UNJUDGED = frozenset({Outcome.PILOT, Outcome.WARMUP})
@@ -100,7 +100,7 @@ class Settling:
     """The slots of one series while its attempts are gone through in order.
 
     ``rules`` are those that were registered: what anything else excluded, its author did. Where not all arms
-    have a planned number, ``numbers`` are those of the ones that have one. What one session launched and
+    have a planned number, ``numbers`` are those of the ones that have one. What one session began and
     another one took up (``taken_up``) was not lost by the first.
     """
 
@@ -151,7 +151,8 @@ class Settling:
         return disputed
 
     def _is_taken_up(self, attempt: Attempt) -> bool:
-        return attempt.call is not None and self.taken_up[_flight(attempt)] > 0
+        flight = _flight(attempt)
+        return flight is not None and self.taken_up[flight] > 0
 
     def complete(self, arms: Collection[str]) -> bool:
         """Return whether every planned slot is settled; without a plan, whether each arm is full."""
@@ -302,21 +303,24 @@ def attempts_by_repeat(files: Iterable[SessionFile]) -> Counter[str]:
 def running(files: Iterable[SessionFile]) -> list[Attempt]:
     """Return the attempts that a service may still run, or have run, and whose end no session has seen.
 
-    Each once, as the last session that had it; those that a service was never asked for are lost.
+    Each once, as the last session that had it; those that nothing finds are lost.
     """
-    every = [attempt for file in files for attempt in file.attempts if attempt.call is not None]
+    every = [attempt for file in files for attempt in file.attempts if _flight(attempt) is not None]
     ended = {_flight(attempt) for attempt in every if attempt.outcome is not Outcome.LOST}
     return list({_flight(one): one for one in every if _flight(one) not in ended}.values())
 
 
 def unfindable(
-    files: Iterable[SessionFile], number: int, settled: Collection[Slot]
+    files: Iterable[SessionFile],
+    number: int,
+    settled: Collection[Slot],
+    remembers: Callable[[str], bool] = lambda _mark: False,
 ) -> dict[str, list[Attempt]]:
     """Return the attempts of a series that a service may run still, and that nothing finds, by app.
 
-    Their session was killed after it had written that each begins, and before under which call. What is
-    ``settled`` is left out, and what a session left that ended by itself: it ended all. An app that no
-    header names is "".
+    Their session was killed after it had written that each begins, and before under which call; and the
+    service does not remember (``remembers``) what was begun under their marks. What is ``settled`` is left
+    out, and what a session left that ended by itself: it ended all. An app that no header names is "".
     """
     found: dict[str, list[Attempt]] = {}
     for file in files:
@@ -328,7 +332,7 @@ def unfindable(
         app = str(header.environment.get("app_id") or "")
         for one in file.attempts:
             is_open = one.outcome is Outcome.LOST and (one.arm, one.index) not in settled
-            if is_open and one.call is None:
+            if is_open and one.call is None and not (one.mark and remembers(one.mark)):
                 found.setdefault(app, []).append(one)
     return found
 
@@ -345,15 +349,16 @@ def handed_on(files: Iterable[SessionFile]) -> dict[str, list[Attempt]]:
         for attempt in file.attempts:
             if attempt.attached:
                 left[_flight(attempt)] -= 1
-            is_open = attempt.outcome is Outcome.LOST and attempt.call is not None
-            if is_open and left[_flight(attempt)] > 0:
+            flight = _flight(attempt) if attempt.outcome is Outcome.LOST else None
+            if flight is not None and left[flight] > 0:
                 found.setdefault(file.path.name, []).append(attempt)
     return found
 
 
 def _flight(attempt: Attempt) -> Flight | None:
     """Return what finds an attempt in other sessions: only the same attempt at the same repeat is it."""
-    return None if attempt.call is None else (attempt.repeat, attempt.number, attempt.call)
+    known = attempt.mark or attempt.call
+    return None if known is None else (attempt.repeat, attempt.number, known)
 
 
 def deciding_series(all_series: Iterable[Series]) -> Series | None:

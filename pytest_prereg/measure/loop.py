@@ -142,7 +142,11 @@ class _Session:
         self.flights: dict[str, _Flight] = {}
         """What runs, by repeat."""
         self.running: list[Attempt] = []
-        """What earlier sessions launched that may run still."""
+        """What earlier sessions began that may run still."""
+        self.unbegun: dict[str, Attempt] = {}
+        """What they began and no service has, by repeat: it is launched now, and is the same attempt."""
+        self.unsent: dict[str, str | None] = {}
+        """Marks of launches that failed: what failed can have been the answer alone."""
         self.parallel = min(executor.parallel, experiment.table.max_parallel)
         self.consecutive = 0
         self.restarted = self.parallel > 1
@@ -195,11 +199,27 @@ class _Session:
         opened = {self._job(slot).repeat: slot for slot in planned if not self._is_settled(slot)}
         for attempt in self.running:
             slot = opened.get(attempt.repeat)
-            if slot is not None and attempt.call is not None and attempt.repeat not in self.flights:
-                job = self._job(slot)
-                if self.executor.attach(job, attempt.call):
-                    started = replace(self._started(slot, job), attempt=attempt.number, attached=True)
-                    self._note(_Flight(slot, job, started), attempt.call)
+            if slot is not None and attempt.repeat not in self.flights:
+                job = replace(self._job(slot), mark=attempt.mark)
+                call = self._attached(job, attempt)
+                if call is not None:
+                    self.unbegun.pop(job.repeat, None)
+                    self._note(_Flight(slot, job, self._started_before(slot, job, attempt)), call)
+
+    def _attached(self, job: Job, attempt: Attempt) -> str | None:
+        """Return under which call an attempt was taken up, by what evidence says or by what its mark does.
+
+        The service is asked for the mark in any case: evidence may have lost, or never had, what finds it.
+        """
+        if attempt.call is not None and self.executor.attach(job, attempt.call):
+            return attempt.call
+        if attempt.mark is None or not self.executor.remembers(attempt.mark):
+            return None
+        if (call := self.executor.find(job)) is None:
+            self.unbegun[job.repeat] = attempt
+        if call is None or call == attempt.call:
+            return None
+        return call if self.executor.attach(job, call) else None
 
     def _discard_checkpoints(self, planned: Iterable[Slot]) -> None:
         """Remove what slots have left that settled in a session which was killed before it could do so."""
@@ -237,14 +257,25 @@ class _Session:
     def _launch(self, slot: Slot, job: Job, block: int) -> None:
         """Launch a slot once, with a line before and, if a service runs it, a line after."""
         self._get_ready(slot, job, block)
-        self.attempts[job.repeat] += 1
-        started = self._started(slot, job)
+        started = self._begun(slot, job)
         self.writer.started(started)
+        job = replace(job, mark=started.mark)
         flight = _Flight(slot, job, started)
         self.flights[job.repeat] = flight
         call = self.executor.launch(job)
-        if call is not None:
+        if call is None:
+            self.unsent[job.repeat] = job.mark
+        else:
             self._keep(flight, call)
+
+    def _begun(self, slot: Slot, job: Job) -> Started:
+        """Return the line of what is launched now: a new attempt, or one that never reached a service."""
+        left = self.unbegun.pop(job.repeat, None)
+        if left is not None:
+            return self._started_before(slot, replace(job, mark=left.mark), left)
+        self.attempts[job.repeat] += 1
+        mark = self.unsent.pop(job.repeat, None) or self.executor.mark_for(job)
+        return self._started(slot, replace(job, mark=mark))
 
     def _note(self, flight: _Flight, call: str) -> None:
         """Write down that a repeat runs which another session, or the service by itself, has begun."""
@@ -357,7 +388,11 @@ class _Session:
             seed=job.seed,
             at=utc_now(),
             warmup=slot.is_warmup,
+            mark=job.mark,
         )
+
+    def _started_before(self, slot: Slot, job: Job, attempt: Attempt) -> Started:
+        return replace(self._started(slot, job), attempt=attempt.number, attached=True)
 
     def _finished(self, started: Started, result: Result, took: float) -> Finished:
         outcome, cause = self._ended(started, result)

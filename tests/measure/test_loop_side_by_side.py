@@ -45,6 +45,9 @@ class Service:
         self.attached.append((job.repeat, call))
         return True
 
+    def mark_for(self, _job):
+        return None
+
     def collect(self):
         job = self.pick(self.running)
         self.running.remove(job)

@@ -76,6 +76,8 @@ class Job(msgspec.Struct, kw_only=True, frozen=True):
     """Whether compilers find what earlier repeats have compiled."""
     exclusive: bool = True
     """Whether nothing else may be measured on the machine meanwhile."""
+    mark: str | None = None
+    """What the attempt is known by before it has a call; of one attempt no body begins twice."""
 
 
 class Result(msgspec.Struct, kw_only=True, frozen=True):
@@ -159,7 +161,20 @@ class Executor(Protocol):
     def attach(self, job: Job, call: str) -> bool:
         """Take up a repeat that an earlier session launched; return ``False`` where it is not known any more.
 
-        ``call`` is what :meth:`launch` returned there.
+        ``call`` is what :meth:`launch` returned there, or :meth:`find` here.
+        """
+
+    def mark_for(self, job: Job) -> str | None:
+        """Return what an attempt is to be known by before it is launched; ``None`` where it can't be."""
+
+    def remembers(self, mark: str) -> bool:
+        """Return whether it can tell if a body was begun under a mark that an earlier session wrote down."""
+
+    def find(self, job: Job) -> str | None:
+        """Return the call that has begun what the mark of a job stands for, ``None`` where none has yet.
+
+        Only of marks that it remembers. What was not begun can be launched under the same mark: should both
+        reach the service after all, only one of them begins its body, and its end is that of the other.
         """
 
     def collect(self) -> tuple[Job, Result]:
@@ -228,6 +243,18 @@ class Elsewhere:
         """Find nothing of an earlier session."""
         return False
 
+    def mark_for(self, job: Job) -> str | None:  # noqa: ARG002 - an interface
+        """Know an attempt by its call alone."""
+        return None
+
+    def remembers(self, mark: str) -> bool:  # noqa: ARG002 - an interface
+        """Know nothing of marks."""
+        return False
+
+    def find(self, job: Job) -> str | None:  # noqa: ARG002 - an interface
+        """Never be asked."""
+        return None
+
     def collect(self) -> tuple[Job, Result]:
         """Wait until a repeat has ended."""
         raise NotImplementedError
@@ -266,6 +293,18 @@ class OneAtATime:
     def attach(self, job: Job, call: str) -> bool:  # noqa: ARG002 - nothing outlives its session
         """Find nothing of an earlier session."""
         return False
+
+    def mark_for(self, job: Job) -> str | None:  # noqa: ARG002 - nothing outlives its session
+        """Know attempts by nothing: they end with this process."""
+        return None
+
+    def remembers(self, mark: str) -> bool:  # noqa: ARG002 - nothing outlives its session
+        """Know nothing of marks."""
+        return False
+
+    def find(self, job: Job) -> str | None:  # noqa: ARG002 - nothing outlives its session
+        """Never be asked."""
+        return None
 
     def collect(self) -> tuple[Job, Result]:
         """Run what was launched."""

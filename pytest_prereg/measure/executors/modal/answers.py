@@ -38,6 +38,11 @@ def is_of(end: End, whose: str) -> bool:
         return False
 
 
+def instead_of(end: End, whose: str) -> str:
+    """Return the call that runs a repeat in place of the one that came to this, "" where none does."""
+    return _answer(end).instead if isinstance(end, bytes) and is_of(end, whose) else ""
+
+
 def result_in(answer: bytes, whose: str, launched: float | None) -> Result:
     """Return a container's result, with the time until it had begun: that only our own clock can tell.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import platform
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.executors.modal.calls import End
     from pytest_prereg.registry.model import Arm, Experiment, Study
 
+Asked = TypeVar("Asked")
+
 CLOSE_SECONDS = 4.5
 MOST_AT_ONCE = 100
 RATES_SECONDS = 10.0
+MARKS_SECONDS = 10.0
 
 
 class Flight(NamedTuple):
@@ -47,6 +51,8 @@ class Flight(NamedTuple):
     call: Call
     launched: float | None
     """When, by this process; ``None`` of one that an earlier session launched."""
+    first: bool = False
+    """Whether it was found by another call for the same attempt, which it came before."""
 
 
 class ModalExecutor:
@@ -71,6 +77,10 @@ class ModalExecutor:
         self.waiting: Callable[[], None] | None = None
         self._about: dict[str, Any] = {}
         self._marks = marks.name_for(study.id)
+        self._session, self._numbers = "", itertools.count(1)
+        """What marks of attempts begin with, "" where none can be used."""
+        self._open: dict[str, bool] = {}
+        """Of earlier sessions, whether their marks are all there."""
         self._bucket = Bucket(per_second=calls.PER_SECOND, burst=calls.BURST)
         self._app: App | None = None
         self._flights: dict[str, Flight] = {}
@@ -99,6 +109,7 @@ class ModalExecutor:
             self._app = App(self.study, self.experiment, files_for(self.study, self.experiment))
             self._app.start()
             self._about = self._described(self._app, version)
+            self._session = _within(MARKS_SECONDS, lambda: marks.opened(self._marks)) or ""
         except BaseException:
             self.close()
             raise
@@ -130,7 +141,7 @@ class ModalExecutor:
         return str(call)
 
     def attach(self, job: Job, call: str) -> bool:
-        """Take up what an earlier session launched for this very repeat, unless its body came to no end.
+        """Take up what an earlier session began for this very repeat, unless its body came to no end.
 
         Evidence may name any call: one that is not known to be of this repeat is let alone, and never ended.
 
@@ -156,11 +167,43 @@ class ModalExecutor:
             self._end(flight, end)
         return True
 
+    def mark_for(self, job: Job) -> str | None:  # noqa: ARG002 - any will do that no other has
+        """Return a mark of this session's; ``None`` where Modal could not be told of them."""
+        return f"{self._session}/{next(self._numbers)}" if self._session else None
+
+    def remembers(self, mark: str) -> bool:
+        """Return whether Modal keeps the marks of that session: not after a week, nor in another workspace.
+
+        Raises:
+            MeasureError: PR137: Modal can't be asked.
+        """
+        session = mark.partition("/")[0]
+        if session not in self._open:
+            self._open[session] = self._asked(lambda: marks.is_open(self._marks, session))
+        return self._open[session]
+
+    def find(self, job: Job) -> str | None:
+        """Return the call whose container was the first to begin the attempt, ``None`` where none was yet.
+
+        Raises:
+            MeasureError: PR137: Modal can't be asked.
+        """
+        found = self._asked(lambda: marks.begun(self._marks, job.mark or ""))
+        if found is None:
+            return None
+        call, whose = found
+        if whose == self._whose(job):  # its container may not have said so yet
+            self._asked(lambda: marks.claim(self._marks, Call.parsed(call).id, whose))
+        return call
+
     def _is_known(self, flight: Flight) -> bool:
+        return self._asked(lambda: marks.is_of(self._marks, flight.call.id, flight.whose))
+
+    def _asked(self, ask: Callable[[], Asked]) -> Asked:
         import modal  # noqa: PLC0415
 
         try:
-            return marks.is_of(self._marks, flight.call.id, flight.whose)
+            return ask()
         except modal.exception.Error as error:
             raise MeasureError(self._out_of_reach(faults.told(error))) from None
 
@@ -247,6 +290,8 @@ class ModalExecutor:
             marks=self._marks,
             job=None if job is None else self._job(job),
             whose="" if job is None else self._whose(job),
+            mark="" if job is None else job.mark or "",
+            app=app.id,
         )
 
     def _whose(self, job: Job) -> str:
@@ -255,7 +300,7 @@ class ModalExecutor:
     def _job(self, job: Job) -> Job:
         """Return a repeat as its container gets it: with a deadline, and no folder of this machine."""
         timeout = longest_body(self.experiment) if job.timeout is None else job.timeout
-        return msgspec.structs.replace(job, timeout=timeout, checkpoint=None)
+        return msgspec.structs.replace(job, timeout=timeout, checkpoint=None, mark=None)
 
     def _watch(self, flight: Flight) -> None:
         self._flights[flight.job.repeat] = flight
@@ -266,7 +311,22 @@ class ModalExecutor:
     def _end(
         self, flight: Flight, end: End, ended: queue.SimpleQueue[tuple[Job, Result | Gone]] | None = None
     ) -> None:
+        if instead := self._instead(flight, end):
+            self._watch(instead)
+            return
         (ended or self._ended).put((flight.job, end if isinstance(end, Gone) else self._result(flight, end)))
+
+    def _instead(self, flight: Flight, end: End) -> Flight | None:
+        """Return where the body runs of a call that has found it begun by another, if it is waited for still.
+
+        An earlier session had sent that off, and was killed before it could write so down. That is followed
+        once: whoever was the first never finds another.
+        """
+        call = Call.parsed(answers.instead_of(end, flight.whose))
+        is_awaited = self._flights.get(flight.job.repeat) is flight
+        if not call.id or flight.first or not is_awaited:
+            return None
+        return flight._replace(call=call, launched=None, first=True)
 
     def _result(self, flight: Flight, end: bytes | BaseException | Lost) -> Result:
         """Return how an attempt ended: as its body did, whatever has befallen the container since."""

@@ -45,7 +45,9 @@ def run(errand: bytes) -> bytes:
 
     before, began = _seconds_alive(), time.monotonic()
     asked = wire.decode(errand, Errand)
-    start = marks.Start(asked.marks, modal.current_function_call_id() or "", _container(), asked.whose)
+    start = marks.Start(asked, modal.current_function_call_id() or "", _container())
+    if start.instead:
+        return _encoded(_begun_by(start.instead, asked))
     if (answer := marks.answer_in(start.before)) is not None:
         return answer  # its body has had its end: to run it again would be another go
     launched = began
@@ -98,6 +100,12 @@ def place() -> dict[str, Any]:
     told = {name: value for name, value in modal.items() if value}
     kept = {name: machine[name] for name in MACHINE}
     return {**kept, "backend": "modal", **told}
+
+
+def _begun_by(call: str, asked: Errand) -> Answer:
+    """Return that another call has begun the attempt: to run its body here, too, would be to buy it twice."""
+    never = Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=f"the same was begun by {call}")
+    return Answer(whose=asked.whose, instead=call, result=never)
 
 
 def _encoded(message: object) -> bytes:

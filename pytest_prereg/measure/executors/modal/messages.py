@@ -32,6 +32,9 @@ class Errand(msgspec.Struct, kw_only=True, frozen=True):
     """``None`` where nothing is to run: only whether it could is asked."""
     whose: str = ""
     """What :func:`whose` says of the repeat."""
+    mark: str = ""
+    """Under which the attempt's body begins once, whatever calls are made for it; "" where none is."""
+    app: str = ""
 
 
 class Answer(msgspec.Struct, kw_only=True, frozen=True):
@@ -39,6 +42,8 @@ class Answer(msgspec.Struct, kw_only=True, frozen=True):
 
     whose: str
     result: Result
+    instead: str = ""
+    """The call that had begun the attempt before: nothing ran, and what that comes to is the result."""
 
 
 class Look(msgspec.Struct, kw_only=True, frozen=True):
