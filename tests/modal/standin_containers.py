@@ -103,9 +103,10 @@ def _prepare(cloud: Cloud, container: Container, sock: str) -> tuple[list[str], 
 
 def _unpack(cloud: Cloud, root: Path, files: dict[str, str]) -> None:
     """PYTHONPATH and the current folder stand in for the container's ``/root``."""
-    for name, digest in files.items():
-        place = root / name.removeprefix("/root/").lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
+    places = {root / name.removeprefix("/root/").lstrip("/"): digest for name, digest in files.items()}
+    for folder in {place.parent for place in places}:
+        folder.mkdir(parents=True, exist_ok=True)
+    for place, digest in places.items():
         place.write_bytes(cloud.blobs[digest])
 
 

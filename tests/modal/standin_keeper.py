@@ -1,19 +1,18 @@
 """Stands above one container's process: once that has ended, or the service has, nothing below it lives on.
 
 Run as ``python -I -S standin_keeper.py SERVICE_PID PIPE COMMAND...``. It writes the pid of the process to the pipe
-(and below it why there is none), hands SIGINT on to it, kills everything on SIGTERM, and ends as it ended.
+(and below it why there is none), hands SIGINT on to it, kills everything on SIGTERM, and ends as it ended. There is
+one for each container: what takes long to import is not imported.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import resource
 import signal
 import sys
 import time
-from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36  # what is orphaned below becomes a child of the keeper, whatever session it is in
@@ -51,8 +50,10 @@ def _become(command: list[str], pipe: int) -> None:
 
 
 def _signal(process: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    try:  # noqa: SIM105
         os.kill(process, number)
+    except ProcessLookupError:
+        pass
 
 
 def _wait_for(child: int) -> int:
@@ -77,14 +78,20 @@ def _kill_what_is_left() -> None:
 
 def _below(process: int) -> list[int]:
     """All processes that descend from it."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    processes = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    parents = {each: _parent(each) for each in processes}
     found = [process]
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
     return found[1:]
+
+
+def _parent(process: int) -> int:
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as stat:  # noqa: PTH123
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _end_with(status: int) -> None:
