@@ -57,7 +57,7 @@ class Parity:
         time.sleep(self.delay(each))
         return Grade(reward=sum(token % 2 == 0 for token in each.ids[4:]) / len(each.ids[4:]))
 
-    def clear(self): ...
+    def close(self): ...
 
 
 class Data:

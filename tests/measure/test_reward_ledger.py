@@ -212,7 +212,7 @@ def test_what_is_cut_short_by_an_error_elsewhere_is_not_tried_again():
 
         cleared = threading.Event()
 
-        def clear(self):
+        def close(self):
             self.cleared.set()
 
     grades = Hangs()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
+import sandboxes
 
 from pytest_prereg import Repeat
 from pytest_prereg.measure.workloads.evaluation import evaluation
 from pytest_prereg.measure.workloads.grpo import grpo_step
-from pytest_prereg.measure.workloads.reward import Outcome, run_programs
 from pytest_prereg.measure.workloads.time_to_target import time_to_target
 
 torch = pytest.importorskip("torch")
@@ -19,12 +19,11 @@ from pytest_prereg.measure.workloads.language import paths  # noqa: E402
 from pytest_prereg.measure.workloads.language.naive_log_probs import naive_log_probs  # noqa: E402
 from pytest_prereg.measure.workloads.language.scoring import response_log_probs  # noqa: E402
 from pytest_prereg.measure.workloads.learning import tasks, updates  # noqa: E402
-from pytest_prereg.measure.workloads.learning.programs import program, random_prompts  # noqa: E402
+from pytest_prereg.measure.workloads.learning.programs import random_prompts  # noqa: E402
 from pytest_prereg.measure.workloads.learning.reward_ledger import RewardUnavailableError  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
-HANGS_NEVER = 10**9
 TOY = {"model": "toy-qwen3", "group": 4, "prompt_tokens": 4, "new_tokens": 3, "device": "cpu"}
 TIMES = {"t_gen", "t_sample", "t_reward", "t_score", "t_train", "t_sync", "reward_work", "reward_longest"}
 
@@ -42,16 +41,6 @@ def run(checkpoint=None, **params):
     repeat = Repeat(metrics=grpo_step.metrics, seed=2**64 - 1, checkpoint=checkpoint)
     grpo_step(repeat, **{**TOY, **params})
     return repeat.readings()
-
-
-def test_a_completion_passes_if_its_median_token_is_even():
-    programs = [program(ids, hang_one_in=HANGS_NEVER) for ids in ([9, 4, 1], [9, 5, 2])]
-    assert run_programs(programs, deadline=10, parallel=2) == [Outcome.PASSED, Outcome.FAILED]
-
-
-def test_a_completion_hangs_if_its_tokens_add_up_to_a_multiple():
-    programs = [program([2, 2, 3], hang_one_in=7), program([2, 2, 4], hang_one_in=7)]
-    assert run_programs(programs, deadline=0.5, parallel=2) == [Outcome.TIMED_OUT, Outcome.PASSED]
 
 
 def test_prompts_of_programs_are_where_the_cursor_says_and_differ_by_seed():
@@ -84,8 +73,17 @@ def test_a_step_over_the_true_vocabulary_accounts_for_every_token_and_reward():
     assert readings.diagnostics["model"] == f"tiny-qwen3, seed {2**64 - 1}"
 
 
-def test_completions_that_hang_time_out_and_the_step_goes_on():
-    values = run(prompts=1, group=2, deadline=0.3, hang_one_in=1).values
+@pytest.mark.parametrize(
+    "isolation", ["processes", pytest.param("namespaces", marks=sandboxes.needs_namespaces)]
+)
+def test_completions_that_hang_time_out_and_the_step_goes_on(isolation):
+    readings = run(prompts=1, group=2, deadline=0.3, hang_one_in=1, isolation=isolation)
+    assert readings.problems == []
+    assert readings.diagnostics["isolation"] == isolation
+    assert any("no namespaces" in each for each in readings.diagnostics["missing"]) is (
+        isolation == "processes"
+    )
+    values = readings.values
     assert values["timed_out"] == 2
     assert values["passed"] == 0
     assert values["t_reward"] >= 0.3
@@ -269,6 +267,7 @@ def test_prompts_that_fill_the_context_are_refused(short, body):
         ({"task": "toi", "prompts": 0}, 'prompts = 0.*task = "toi": .* did you mean "toy"'),
         ({"steps": 0, "group": 0}, "group = 0: give a whole number of at least 2, since .*; steps = 0"),
         ({"log_probs": "fusd"}, "fusd"),
+        ({"isolation": "auto"}, 'isolation = "auto": give "namespaces" or "processes"'),
     ],
 )
 def test_a_parameter_that_cannot_be_run_is_told_with_what_to_write(params, message):

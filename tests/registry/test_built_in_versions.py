@@ -19,9 +19,12 @@ WORKLOADS = "pytest_prereg.measure.workloads."
 BUILT_ON = {
     "grpo_step": {
         "learning.policy_loss",
+        "learning.programs",
         "learning.reward_ledger",
         "language.decoding",
         "language.log_probs",
+        "sandbox.driver",
+        "sandbox.supervisor",
     },
     "generation": {"language.causal_lm", "language.decoding", "language.completions"},
     "training": {

@@ -498,7 +498,7 @@ class TestSourceDigest:
         assert before == source_digest(study, experiment)
         versions = dict(workload_versions("pytest_prereg.measure.workloads.grpo"))
         assert versions["pytest_prereg.measure.workloads.grpo"]
-        assert "pytest_prereg.measure.workloads.reward" in versions
+        assert "pytest_prereg.measure.workloads.sandbox.driver" in versions
         monkeypatch.setattr(
             "pytest_prereg.registry.sources.workload_versions", lambda module: ((module, "2"),)
         )

@@ -1,14 +1,14 @@
 """The built-in ``grpo_step``: steps of group-relative policy optimisation, every stage of them for real.
 
 By default the policy is untrained, of Qwen3's shape with its true vocabulary, and its completions are
-rewarded by running them as programs in processes with a deadline.
+rewarded by running them as programs, each in a sandbox with a deadline.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from pytest_prereg.measure.workloads.language.recording import (
 from pytest_prereg.measure.workloads.learning.grpo_setting import PROGRAMS, GrpoSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_prereg.measure.repeat import Repeat
     from pytest_prereg.measure.workloads.learning.checkpoint import Measured
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.workloads.learning.reward_stage import Grader
     from pytest_prereg.measure.workloads.learning.rollout_stage import Prompts
 
-WORKLOAD_VERSION = "2"
+WORKLOAD_VERSION = "3"
 
 _CLOCKED = ("t_gen", "t_sample", "t_reward", "t_score", "t_train", "t_sync", "reward_work", "reward_longest")
 
@@ -85,6 +85,7 @@ def grpo_step(
     new_tokens: int = 32,
     deadline: float = 1.0,
     hang_one_in: int = 1_000_000_000,
+    isolation: str = "processes",
     model: str = "tiny-qwen3",
     task: str = PROGRAMS,
     steps: int = 1,
@@ -122,10 +123,12 @@ def grpo_step(
     pass, and only what is dropped is scored. ``t_sync`` is the refresh of the weights that sample, where
     these are a copy in another ``rollout_dtype``.
 
-    **Rewards.** In task ``"programs"`` a completion is run as a Python program; one that takes longer than
-    ``deadline`` seconds is cut off, with a reward of 0 as if it had failed. About one in ``hang_one_in``
-    never ends. In other tasks a function pays. ``passed`` counts rewards above 0. A reward that can't be had
-    is tried ``attempts`` times, and then makes the repeat invalid.
+    **Rewards.** In task ``"programs"`` a completion is run as a Python program, in a sandbox of its own; one
+    that takes longer than ``deadline`` seconds is cut off, with a reward of 0 as if it had failed. About one
+    in ``hang_one_in`` never ends. With ``isolation = "processes"`` programs are held to that and kept from
+    little else, which does for these; ``"namespaces"`` takes bubblewrap. In other tasks a function pays.
+    ``passed`` counts rewards above 0. A reward that can't be had is tried ``attempts`` times, and then makes
+    the repeat invalid.
 
     **Tokens.** ``tokens`` bore loss; ``tokens_discarded`` were generated and did not, because all rewards of
     their group are equal and ``zero_variance = "drop"``, or because the model's context was full and
@@ -155,6 +158,7 @@ def grpo_step(
     Raises:
         ValueError: Some parameters can't be run, or the checkpoint is damaged or another run's; the message
             says what to write or to do.
+        SandboxUnavailableError: This machine can't isolate programs so; the message says what is missing.
     """
     setting = GrpoSetting(
         prompts=prompts,
@@ -163,6 +167,7 @@ def grpo_step(
         new_tokens=new_tokens,
         deadline=deadline,
         hang_one_in=hang_one_in,
+        isolation=isolation,
         model=model,
         task=task,
         steps=steps,
@@ -189,7 +194,8 @@ def grpo_step(
         expect_model=expect_model,
     )
     policy = _policy(setting, seed=repeat.seed)
-    with closing(_loop(repeat, setting, policy)) as loop:
+    learnt = _task(setting, vocabulary=policy.model.vocabulary, seed=repeat.seed)
+    with closing(learnt.grader), closing(_loop(repeat, setting, policy, learnt)) as loop:
         _train(repeat, loop, memory_instrument(on_cuda=policy.model.on_cuda), steps)
 
 
@@ -225,13 +231,12 @@ def _policy(setting: GrpoSetting, *, seed: int) -> Policy:
     return Policy(model, seed=seed, learning_rate=setting.learning_rate, rollout_dtype=setting.rollout_dtype)
 
 
-def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy) -> GrpoLoop:
+def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy, task: _Task) -> GrpoLoop:
     from pytest_prereg.measure.workloads.learning.checkpoint import Checkpoint  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.loop import GrpoLoop  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.surroundings import surroundings  # noqa: PLC0415
 
-    prompts, grader, verifier = _task(setting, vocabulary=policy.model.vocabulary, seed=repeat.seed)
-    for name, value in {**policy.model.ran(), "verifier": verifier}.items():
+    for name, value in {**policy.model.ran(), "verifier": task.verifier, **task.told}.items():
         repeat.record(name, value)
     checkpoint = None
     if setting.steps > 1 and setting.checkpoint_every:
@@ -240,33 +245,51 @@ def _loop(repeat: Repeat, setting: GrpoSetting, policy: Policy) -> GrpoLoop:
             **policy.identity(),
             **surroundings(__name__),
             "seed": repeat.seed,
-            "verifier": verifier,
+            "verifier": task.verifier,
         }
         checkpoint = Checkpoint(repeat.checkpoint(), identity)
-    return GrpoLoop(setting, policy, prompts=prompts, grader=grader, checkpoint=checkpoint)
+    return GrpoLoop(setting, policy, prompts=task.prompts, grader=task.grader, checkpoint=checkpoint)
 
 
-def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> tuple[Prompts, Grader, str]:
-    """Return a task's data in the order of this repeat, what grades, and a digest of how."""
-    from pytest_prereg.measure.workloads.learning import programs, tasks  # noqa: PLC0415
-    from pytest_prereg.measure.workloads.learning.grader_source import (  # noqa: PLC0415
-        source_digest,
-        verifier_digest,
-    )
+class _Task(NamedTuple):
+    """What is learnt."""
+
+    prompts: Prompts
+    """In the order of this repeat."""
+    grader: Grader
+    verifier: str
+    """A digest of how it grades."""
+    told: Mapping[str, object] = {}
+    """What is kept of it beside the numbers."""
+
+
+def _task(setting: GrpoSetting, *, vocabulary: int, seed: int) -> _Task:
+    from pytest_prereg.measure.workloads.learning.grader_source import verifier_digest  # noqa: PLC0415
     from pytest_prereg.measure.workloads.learning.reward_stage import TaskGrader  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.tasks import check_vocabulary, task_named  # noqa: PLC0415
 
-    length = setting.prompt_tokens
-    if setting.task != PROGRAMS:
-        task = tasks.task_named(setting.task)
-        tasks.check_vocabulary(task, vocabulary)
-        return (
-            partial(task.prompts, length=length, order=seed),
-            TaskGrader(task),
-            verifier_digest(task),
-        )
-    grader = programs.Programs(deadline=setting.deadline, hang_one_in=setting.hang_one_in)
-    drawn = partial(programs.random_prompts, length=length, vocabulary=vocabulary, order=seed)
-    return drawn, grader, source_digest(grader.grade)
+    if setting.task == PROGRAMS:
+        return _programs(setting, vocabulary=vocabulary, seed=seed)
+    task = task_named(setting.task)
+    check_vocabulary(task, vocabulary)
+    prompts = partial(task.prompts, length=setting.prompt_tokens, order=seed)
+    return _Task(prompts, TaskGrader(task), verifier_digest(task))
+
+
+def _programs(setting: GrpoSetting, *, vocabulary: int, seed: int) -> _Task:
+    from pytest_prereg.measure.workloads.learning.grader_source import source_digest  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.programs import Programs, random_prompts  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.learning.reward_stage import graded_at_once  # noqa: PLC0415
+    from pytest_prereg.measure.workloads.sandbox.grading import verifier_digest  # noqa: PLC0415
+
+    grader = Programs(
+        deadline=setting.deadline,
+        workers=graded_at_once(),
+        isolation=setting.isolation,
+        hang_one_in=setting.hang_one_in,
+    )
+    prompts = partial(random_prompts, length=setting.prompt_tokens, vocabulary=vocabulary, order=seed)
+    return _Task(prompts, grader, f"{source_digest(grader.grade)}, {verifier_digest()}", grader.told())
 
 
 def _record_earlier(repeat: Repeat, memory: str, loop: GrpoLoop) -> None:

@@ -60,6 +60,7 @@ _WORDS = {
     "log_probs": LOG_PROBS,
     "zero_variance": (KEEP, DROP),
     "truncated": (KEEP, DROP),
+    "isolation": ("namespaces", "processes"),
 }
 
 
@@ -77,6 +78,7 @@ class GrpoSetting:
     new_tokens: int = 32
     deadline: float = 1.0
     hang_one_in: int = 1_000_000_000
+    isolation: str = "processes"
     model: str = "tiny-qwen3"
     task: str = PROGRAMS
     steps: int = 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from pytest_prereg.measure.workloads.learning.checkpoint import Measured, Progre
 from pytest_prereg.measure.workloads.learning.learning_stage import LearningStage
 from pytest_prereg.measure.workloads.learning.recall import Recall
 from pytest_prereg.measure.workloads.learning.reward_ledger import Ending, Ledger
-from pytest_prereg.measure.workloads.learning.reward_stage import RewardStage
+from pytest_prereg.measure.workloads.learning.reward_stage import RewardStage, graded_at_once
 from pytest_prereg.measure.workloads.learning.rollout_stage import RolloutStage
 from pytest_prereg.measure.workloads.learning.rollouts import account_of
 from pytest_prereg.measure.workloads.learning.step_readings import Readings
@@ -184,7 +183,7 @@ class GrpoLoop:
         return RewardStage(
             self._grader,
             self.ledger,
-            workers=len(os.sched_getaffinity(0)),
+            workers=graded_at_once(),
             attempts=self._setting.attempts,
             settled=self._write_down,
             waited=waited,

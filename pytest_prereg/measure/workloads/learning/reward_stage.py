@@ -5,6 +5,7 @@ What is generated doesn't depend on when a reward arrives, nor does a reward on 
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, Self
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 
+_MOST = 200
+"""Sandboxes at a time that there can be."""
+
+
+def graded_at_once() -> int:
+    """Return how many trajectories are graded at a time: one per processor that this process may use."""
+    return min(len(os.sched_getaffinity(0)), _MOST)
+
+
 class Grader(Protocol):
     """What gives rewards; several threads ask it at a time."""
 
@@ -39,8 +49,8 @@ class Grader(Protocol):
             OSError: As well: no answer came, no process could be started, something else ended it.
         """
 
-    def clear(self) -> None:
-        """End what grading has left running."""
+    def close(self) -> None:
+        """Cut short what is being graded; nothing is asked of it afterwards, but this again."""
 
 
 class TaskGrader:
@@ -54,8 +64,8 @@ class TaskGrader:
         prompt, response = trajectory.tokens(Kind.PROMPT), trajectory.tokens(Kind.RESPONSE)
         return Grade(reward=float(self._task.reward(prompt, response)))
 
-    def clear(self) -> None:
-        """Nothing is left running."""
+    def close(self) -> None:
+        """Nothing takes long."""
 
 
 class RewardStage:
@@ -96,11 +106,12 @@ class RewardStage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         # After an exception some may still be graded: they are cut short, not waited for or tried again.
         self._is_over = True
         self._workers.shutdown(wait=False, cancel_futures=True)
-        self._grader.clear()
+        if error is not None:
+            self._grader.close()
         self._workers.shutdown()
         self._clerk.shutdown()
 
@@ -118,10 +129,9 @@ class RewardStage:
         self._graded += [self._workers.submit(self._grade, each) for each in unsettled]
 
     def wait(self) -> None:
-        """Wait until all that was started has been graded, and nothing that grades is left."""
+        """Wait until all that was started has been graded."""
         self._waiting_since = perf_counter()
         wait(self._graded)
-        self._grader.clear()
 
     def settle(self) -> None:
         """Wait until all that was graded is settled and written down.

@@ -11,7 +11,7 @@ from pytest_prereg.measure.workloads.language.settings import is_number, refuse
 WORKLOAD_VERSION = "1"
 
 _MEBIBYTE = 2**20
-_LONGEST = 86_400.0
+LONGEST = 86_400.0
 """Seconds: a day."""
 _LEAST = {
     "memory": 32 * _MEBIBYTE,
@@ -59,9 +59,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         problems = [
-            f"{name} = {value!r}: give seconds above 0, at most {_LONGEST:g}"
+            f"{name} = {value!r}: give seconds above 0, at most {LONGEST:g}"
             for name in ("deadline", "cpu")
-            if not (is_number(value := getattr(self, name)) and 0 < value <= _LONGEST)
+            if not (is_number(value := getattr(self, name)) and 0 < value <= LONGEST)
         ]
         problems += [
             f"{name} = {value!r}: give a whole number{_OF.get(name, ' of bytes')} from {least} on"
