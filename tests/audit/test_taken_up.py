@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from written_studies import WrittenStudy
 
@@ -123,6 +124,16 @@ def test_what_it_had_lost_beside_that_is_told_alone(sessions):
     )
     toll = toll_of([sessions.state()])
     assert (toll.lost, toll.account.unknown) == (1, 1)
+
+
+def test_what_never_reached_the_service_and_was_sent_off_again_is_nothing_to_tell(sessions):
+    begun = msgspec.structs.replace(launched(3)[0], mark="s/3")
+    sessions.session(*launched(1), ended(1), *launched(2), ended(2), begun, ended=False)
+    again = msgspec.structs.replace(begun, attached=True)
+    sessions.session(again, launched(3, call="fc-new")[1], ended(3), ended=True)
+    assert sessions.found() == []
+    toll = toll_of([sessions.state()])
+    assert (toll.lost, toll.account.unknown, toll.account.charged) == (0, 0, 6.0)
 
 
 @pytest.mark.parametrize("forged", [{"call": "fc-2"}, {"attempt": 3}, {"call": "fc-3"}])

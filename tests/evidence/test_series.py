@@ -19,11 +19,13 @@ from pytest_prereg.evidence.series import (
     attempts_by_repeat,
     deciding_series,
     evidence_digest,
+    handed_on,
     is_current,
     next_number,
     open_series,
     open_slots,
     running,
+    unfindable,
 )
 from pytest_prereg.evidence.sessions import parse_session
 
@@ -94,6 +96,51 @@ def test_what_was_taken_up_and_never_ended_is_lost_once():
 
     assert series.faults == ("gate-a/1/1",)
     assert [attempt.attached for attempt in running([first, second])] == [True]
+
+
+MARKED = replace(started(1), mark="s/1")
+
+
+@pytest.mark.parametrize("first", [[MARKED], [MARKED, CALLED]])
+@pytest.mark.parametrize("call", ["fc-1", "fc-2"])
+def test_what_has_the_same_mark_is_the_same_attempt_whichever_call_of_it_was_written(first, call):
+    killed = session("a", *first, footed=False)
+    again = session("b", replace(MARKED, attached=True), replace(CALLED, call=call), footed=False)
+    last = session("c", replace(MARKED, attached=True), CALLED, finished(1))
+
+    (series,) = assemble(GATE, [killed, again, last])
+
+    assert series.faults == ()
+    assert [(repeat.index, repeat.outcome) for repeat in series.repeats] == [(1, Outcome.OK)]
+    assert [attempt.mark for attempt in running([killed, again])] == ["s/1"]
+    assert not running([killed, again, last])
+    assert {name: len(known) for name, known in handed_on([killed, again, last]).items()} == {
+        "a.jsonl": 1,
+        "b.jsonl": 1,
+    }
+
+
+@pytest.mark.parametrize("forged", [{"mark": "s/2"}, {"mark": None}, {"attempt": 2}])
+def test_what_has_another_mark_or_number_is_another_attempt(forged):
+    killed = session("a", MARKED, footed=False)
+    again = session(
+        "b", replace(MARKED, attached=True, **forged), finished(1, attempt=forged.get("attempt", 1))
+    )
+
+    (series,) = assemble(GATE, [killed, again])
+
+    assert series.faults == ("gate-a/1/1",)
+
+
+def test_only_what_the_service_does_not_remember_can_not_be_found():
+    killed = session("a", MARKED, started(2), footed=False, executor="modal")
+
+    def left(*remembered):
+        found = unfindable([killed], 1, set(), lambda mark: mark in remembered)
+        return [one.index for attempts in found.values() for one in attempts]
+
+    assert left("s/1") == [2]
+    assert left("s/7") == [1, 2]
 
 
 def test_a_launch_that_nobody_has_started_is_no_launch():

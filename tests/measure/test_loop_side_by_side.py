@@ -60,6 +60,47 @@ class Service:
         self.running.clear()
 
 
+class MarkingService(Service):
+    """One that knows what it has begun by its mark; what is asked of ``strikes`` first befalls a launch."""
+
+    def __init__(self, *strikes, begun=None, **options):
+        super().__init__(**options)
+        self.strikes, self.begun, self.marks = list(strikes), {} if begun is None else begun, []
+
+    def mark_for(self, _job):
+        return f"{self.calls}/{len(self.marks)}"
+
+    def launch(self, job):
+        self.marks.append(job.mark)
+        strike = self.strikes.pop(0) if self.strikes else lambda _service, _job: None
+        strike(self, job)
+        call = super().launch(job)
+        self.begun.setdefault(job.mark, call)
+        return call
+
+    def remembers(self, _mark):
+        return self.begun is not FORGOTTEN
+
+    def find(self, job):
+        return self.begun.get(job.mark)
+
+
+FORGOTTEN: dict[str, str] = {}
+
+
+def killed_once_it_is_begun(service, job):
+    service.begun[job.mark] = "fc-unwritten"
+    raise KeyboardInterrupt
+
+
+def killed_before_it_arrives(_service, _job):
+    raise KeyboardInterrupt
+
+
+def nothing(_service, _job):
+    pass
+
+
 @pytest.fixture
 def bench(laboratory, monkeypatch) -> Bench:
     bench = Bench(laboratory, monkeypatch)
@@ -129,6 +170,80 @@ def test_a_session_that_was_killed_is_gone_on_with_and_nothing_is_bought_twice(b
     assert bench.series().faults == ()
     assert [line.attached for line in kinds(lines, Started)].count(True) == 3
     assert len(second.launched) == 5
+
+
+def test_what_had_begun_when_its_session_was_killed_is_found_without_its_call(bench):
+    first = MarkingService(nothing, killed_once_it_is_begun)
+    bench.run(first)
+    assert isinstance(bench.error, KeyboardInterrupt)
+    second = MarkingService(known={"fc-1", "fc-unwritten"}, begun=first.begun, calls="second")
+    bench.run(second)
+    assert [call for _, call in second.attached] == ["fc-1", "fc-unwritten"]
+    assert len(second.launched) == 6
+    assert bench.series().complete
+    assert bench.series().faults == ()
+
+
+def test_what_never_reached_the_service_is_sent_off_again_as_the_same_attempt(bench):
+    first = MarkingService(nothing, nothing, killed_before_it_arrives)
+    bench.run(first)
+    second = MarkingService(known={"fc-1", "fc-2"}, begun=first.begun, calls="second")
+    lines = bench.run(second)
+    assert second.marks[0] == first.marks[2]
+    assert len(second.attached) == 2
+    assert len(second.launched) == 6
+    assert {line.attempt for line in kinds(lines, Started)} == {1}
+    assert bench.series().complete
+    assert bench.series().faults == ()
+
+
+def test_whoever_is_killed_again_and_again_as_it_sends_off_loses_nothing(bench):
+    begun = {}
+    for number in range(5):
+        bench.run(MarkingService(killed_before_it_arrives, begun=begun, calls=f"s{number}"))
+    bench.run(MarkingService(begun=begun))
+    assert bench.series().complete
+    assert bench.series().faults == ()
+
+
+def test_what_the_service_cannot_tell_of_is_lost_as_ever(bench):
+    bench.run(MarkingService(killed_before_it_arrives))
+    lines = bench.run(MarkingService(begun=FORGOTTEN, calls="second"))
+    assert sorted(line.attempt for line in kinds(lines, Started)) == [1] * 7 + [2]
+    assert bench.series().complete
+    assert len(bench.series().faults) == 1
+
+
+def test_whoever_takes_the_line_with_a_call_out_of_the_evidence_gets_that_call_again(bench):
+    bench.run(first := MarkingService(answer=lambda _job: KeyboardInterrupt()))
+    (path,) = bench.study.evidence_folder.glob("lab/*.jsonl")
+    kept = [line for line in path.read_bytes().splitlines(keepends=True) if b'"launched"' not in line]
+    path.write_bytes(b"".join(kept[:-1]))
+    second = MarkingService(known={"fc-1", "fc-2", "fc-3"}, begun=first.begun, calls="second")
+    bench.run(second)
+    assert [call for _, call in second.attached] == ["fc-1", "fc-2", "fc-3"]
+    assert bench.series().faults == ()
+
+
+class DeafOnce(MarkingService):
+    """One whose first launch fails, and may have been heard nevertheless."""
+
+    def launch(self, job):
+        call = super().launch(job)
+        return call if len(self.marks) > 1 else None
+
+    def collect(self):
+        job, result = super().collect()
+        return job, FAULT if job.mark == self.marks[0] and self.marks.count(job.mark) == 1 else result
+
+
+def test_a_launch_that_failed_may_have_been_heard_and_is_repeated_under_the_same_mark(bench):
+    service = DeafOnce()
+    bench.run(service)
+    marks = [mark for mark, each in zip(service.marks, service.launched, strict=True) if each == "lab/1/a/1"]
+    assert len(marks) == 2
+    assert len({*marks}) == 1
+    assert len({*service.marks}) == 8
 
 
 def test_what_the_service_has_forgotten_is_lost_and_run_again(bench):
