@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_prereg.registry.refusals import quoted
-from pytest_prereg.registry.structure import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +29,8 @@ def check_cache(keys: Path, table: ExperimentTable, arms: Mapping[str, Arm], com
     """Complain where a fresh cache and a folder for it are both asked for: one of them would be ignored."""
     if table.cache != "fresh":
         return
+    from pytest_prereg.registry.structure import label  # noqa: PLC0415 - a fork server checks nothing
+
     for arm in arms.values():
         for name in sorted(COMPILE_CACHES.keys() & arm.env.keys()):
             message = f'{label(keys)}: "env" sets {quoted(name)}, which cache = "fresh" sets; leave one out'

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_prereg.registry.refusals import RefusedError, listed, quoted
-from pytest_prereg.registry.toml import shown
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -133,6 +132,8 @@ def _raised(error: BaseException, package: str, code: CodeType | None = None) ->
         package: Whose line is meant.
         code: What is named where it came through none: what came back was wrong, and not how it was made.
     """
+    from pytest_prereg.registry.toml import shown  # noqa: PLC0415 - a fork server reads no study
+
     lines = [
         f"{shown(Path(frame.f_code.co_filename))}:{line}"
         for frame, line in traceback.walk_tb(error.__traceback__)
