@@ -58,9 +58,8 @@ def test_fourteen_repeats_seven_at_a_time_take_little_more_than_two(service: Ser
     assert desk.begun() == dict.fromkeys(desk.begun(), 1)
     assert len(desk.begun()) == 2 * EACH
     assert 1 < most_at_once(desk) <= 7
-    if FULL:  # as a container starts once a wave, for which this machine has two cores and Modal has many
-        starts = [line["seconds"]["queue"] + line["seconds"]["launch"] for line in desk.of("finished")]
-        assert took - start - end <= 2.5 * seconds + 2 * max(starts)
+    if FULL:  # two waves, on a machine whose cores have nothing else to do
+        assert took - start - end <= 2.5 * seconds
 
 
 # kill -9
