@@ -118,12 +118,14 @@ def _place(user: int | None) -> str | None:
 
 def processes_of(user: int) -> list[int]:
     """Return the pids of all processes of a user."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit() and entry.stat().st_uid == user:
-                found.append(int(entry.name))
-    return found
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _belongs(name, user)]  # noqa: PTH208
+
+
+def _belongs(name: str, user: int) -> bool:
+    try:
+        return os.stat(f"/proc/{name}").st_uid == user  # noqa: PTH116  # a Path for each would cost more
+    except OSError:
+        return False
 
 
 def _orphans(drivers: set[int]) -> list[int]:
