@@ -207,19 +207,19 @@ class _Session:
                     self._note(_Flight(slot, job, self._started_before(slot, job, attempt)), call)
 
     def _attached(self, job: Job, attempt: Attempt) -> str | None:
-        """Return under which call an attempt was taken up, by what evidence says or by what its mark does.
+        """Return under which call an attempt was taken up: by what its mark says, or evidence.
 
-        The service is asked for the mark in any case: evidence may have lost, or never had, what finds it.
+        The service is asked for the mark in any case. Evidence may have lost, or never had, what finds it;
+        and what nobody asks for is forgotten, while that there were marks would not be.
         """
-        if attempt.call is not None and self.executor.attach(job, attempt.call):
-            return attempt.call
-        if attempt.mark is None or not self.executor.remembers(attempt.mark):
-            return None
-        if (call := self.executor.find(job)) is None:
+        is_known = attempt.mark is not None and self.executor.remembers(attempt.mark)
+        begun = self.executor.find(job) if is_known else None
+        for call in dict.fromkeys((begun, attempt.call)):
+            if call is not None and self.executor.attach(job, call):
+                return call
+        if is_known and begun is None:
             self.unbegun[job.repeat] = attempt
-        if call is None or call == attempt.call:
-            return None
-        return call if self.executor.attach(job, call) else None
+        return None
 
     def _discard_checkpoints(self, planned: Iterable[Slot]) -> None:
         """Remove what slots have left that settled in a session which was killed before it could do so."""
