@@ -173,6 +173,9 @@ class _Session:
         self.left = Counter(self.header.planned or {}) - Counter(arm for arm, _ in self.settled)
         self.attempts.update(attempts_by_repeat(measured))
         self.running = running(measured)
+        last = {attempt.repeat: attempt for file in measured for attempt in file.attempts}
+        faults = (one for one in last.values() if one.outcome is Outcome.INFRASTRUCTURE)
+        self.unsent.update((one.repeat, one.mark) for one in faults if one.call is None)
         ended = ((attempt.repeat, attempt.outcome) for file in measured for attempt in file.attempts)
         self.faults.update(repeat for repeat, outcome in ended if outcome is Outcome.INFRASTRUCTURE)
 
@@ -274,7 +277,9 @@ class _Session:
         if left is not None:
             return self._started_before(slot, replace(job, mark=left.mark), left)
         self.attempts[job.repeat] += 1
-        mark = self.unsent.pop(job.repeat, None) or self.executor.mark_for(job)
+        mark = self.unsent.pop(job.repeat, None)
+        if mark is None or not self.executor.remembers(mark):
+            mark = self.executor.mark_for(job)
         return self._started(slot, replace(job, mark=mark))
 
     def _note(self, flight: _Flight, call: str) -> None:

@@ -225,6 +225,16 @@ def test_whoever_takes_the_line_with_a_call_out_of_the_evidence_gets_that_call_a
     assert bench.series().faults == ()
 
 
+def test_what_was_ended_before_its_body_had_begun_was_no_attempt(bench):
+    bench.run(first := MarkingService(answer=lambda _job: KeyboardInterrupt()))
+    second = MarkingService(begun={}, calls="second")
+    lines = bench.run(second)
+    assert {*first.marks} < {*second.marks}
+    assert {line.attempt for line in kinds(lines, Started)} == {1}
+    assert bench.series().complete
+    assert bench.series().faults == ()
+
+
 class DeafOnce(MarkingService):
     """One whose first launch fails, and may have been heard nevertheless."""
 
@@ -244,6 +254,23 @@ def test_a_launch_that_failed_may_have_been_heard_and_is_repeated_under_the_same
     assert len(marks) == 2
     assert len({*marks}) == 1
     assert len({*service.marks}) == 8
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_so_is_it_by_the_next_session_if_the_service_remembers_it(bench, remembered):
+    class KilledAfterIt(DeafOnce):
+        def prepare(self, _job):
+            if self.marks:
+                raise KeyboardInterrupt
+
+    bench.declare(max_parallel=1)
+    first = KilledAfterIt()
+    bench.run(first)
+    second = MarkingService(begun=first.begun if remembered else FORGOTTEN, calls="second")
+    bench.run(second)
+    assert (second.marks[0] == first.marks[0]) is remembered
+    assert bench.series().faults == ("lab/1/a/1",)
+    assert bench.series().complete
 
 
 def test_what_the_service_has_forgotten_is_lost_and_run_again(bench):

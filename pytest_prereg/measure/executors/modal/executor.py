@@ -110,6 +110,7 @@ class ModalExecutor:
             self._app.start()
             self._about = self._described(self._app, version)
             self._session = _within(MARKS_SECONDS, lambda: marks.opened(self._marks)) or ""
+            self._open = {self._session: True}
         except BaseException:
             self.close()
             raise
