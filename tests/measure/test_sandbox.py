@@ -20,7 +20,7 @@ from sandboxes import SMALL, calling, completion, graded, needs_namespaces, scri
 
 import pytest_prereg
 from pytest_prereg.measure.executors import processes
-from pytest_prereg.measure.workloads.sandbox import ends
+from pytest_prereg.measure.workloads.sandbox import ends, watching
 from pytest_prereg.measure.workloads.sandbox.boxes import Box, Recipe
 from pytest_prereg.measure.workloads.sandbox.client import Sandbox, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest, Completion
@@ -500,6 +500,45 @@ def test_a_root_who_can_t_show_python_to_others_runs_programs_itself_and_says_so
     assert any(sentence.startswith("no namespaces: programs run as root,") for sentence in missing)
     if dropped == [21]:
         assert any("only root can enter" in sentence and str(packages) in sentence for sentence in missing)
+
+
+FEWER_LIMITS = """
+import ctypes, errno, sys
+sys.path.insert(0, {folder!r})
+import sandboxes
+from pytest_prereg.measure.workloads.sandbox import seccomp
+from pytest_prereg.measure.workloads.sandbox.client import Sandbox
+library = ctypes.CDLL("libseccomp.so.2")
+library.seccomp_init.restype = ctypes.c_void_p
+context = ctypes.c_void_p(library.seccomp_init(seccomp._ALLOW))
+message_queues, anything = seccomp._is(1, 12), seccomp._Comparison(2, seccomp._NE, 0, 0)
+seccomp._refuse(library, context, "prlimit64", errno.EPERM, message_queues, anything)
+assert library.seccomp_load(context) == 0
+with Sandbox(limits=sandboxes.SMALL, isolation="processes") as opened:
+    (found,) = opened.grade([sandboxes.calling("def f(): return True")])
+    print(found.outcome.value, *opened.missing, sep="\\n")
+"""
+
+
+def test_a_kernel_that_has_fewer_limits_runs_programs_and_says_so():
+    """As gVisor, under which containers of Modal run: it refuses to set some."""
+    source = FEWER_LIMITS.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    outcome, *missing = done.stdout.splitlines()
+    assert outcome == "pass"
+    assert "this kernel sets no limit on message queues, core dumps or locked memory" in missing
+
+
+def test_whose_child_a_process_is_is_known_without_the_kernel_s_files_of_it(monkeypatch):
+    started = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        told = sorted(watching.children(os.getpid()))
+        monkeypatch.setattr(watching, "tells_children", lambda: False)
+        assert started.pid in told
+        assert sorted(watching.children(os.getpid())) == told
+        assert watching.children(started.pid) == []
+    finally:
+        started.communicate()
 
 
 @pytest.mark.parametrize(

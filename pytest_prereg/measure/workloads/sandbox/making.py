@@ -32,6 +32,14 @@ _COUNTS_BY_NAMESPACE = (5, 14)
 """Since this kernel, processes are counted for each namespace apart, and not for a user as a whole."""
 
 
+_BESIDE = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_MSGQUEUE: 0,
+    resource.RLIMIT_MEMLOCK: resource.getpagesize() * 16,
+}
+"""Of what no setting tells, and what some kernels won't limit, such as gVisor's (``setableLimits``)."""
+
+
 class UnavailableError(RuntimeError):
     """No such sandbox can be made here; the text says why, and what to do."""
 
@@ -78,7 +86,7 @@ def in_namespaces(setup: Setup, users: list[int]) -> Made:
     counted = bool(users) or _kernel() >= _COUNTS_BY_NAMESPACE
     if not counted:
         missing.append("processes are counted only every few milliseconds: this kernel is older than 5.14")
-    missing += _unwatched()
+    missing += [*_unwatched(), *_unlimited()]
     command = bubblewrap.command(
         bwrap,
         interpreter,
@@ -130,7 +138,7 @@ def in_processes(setup: Setup, users: list[int]) -> Made:
         limits=setup.limits,
         contained=False,
     )
-    return Made(recipe, users, [*missing, *_of_processes(users), *unseen, *_unwatched()])
+    return Made(recipe, users, [*missing, *_of_processes(users), *unseen, *_unwatched(), *_unlimited()])
 
 
 def _those_who_see(paths: list[Path], users: list[int]) -> tuple[list[int], list[str]]:
@@ -195,10 +203,15 @@ def _filter() -> tuple[int | None, list[str]]:
         return None, [f"no filter of system calls: {error}"]
 
 
+def _unlimited() -> list[str]:
+    refused = [number for number in _BESIDE if not _can_be_set(number)]
+    return ["this kernel sets no limit on message queues, core dumps or locked memory"] if refused else []
+
+
 def _unwatched() -> list[str]:
-    if watching.can_watch():
+    if watching.tells_memory():
         return []
-    return ["memory is limited per process and not in sum: this kernel has no /proc/PID/task/TID/children"]
+    return ["memory is limited per process and not in sum: this kernel has no RssAnon in /proc/PID/status"]
 
 
 def _code() -> int:
@@ -228,9 +241,16 @@ def _resources(setup: Setup, processes: int | None) -> list[tuple[int, tuple[int
     ]
     _refuse_more_than_own(setup, asked)
     values: list[tuple[int, Any]] = [(number, value) for _, number, value in asked[:-1]]
-    values += [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_MSGQUEUE, 0)]
-    values.append((resource.RLIMIT_MEMLOCK, resource.getpagesize() * 16))
+    values += [(number, most) for number, most in _BESIDE.items() if _can_be_set(number)]
     return [*((number, (value, value)) for number, value in values), (resource.RLIMIT_CPU, (cpu, cpu + 1))]
+
+
+def _can_be_set(number: int) -> bool:
+    try:
+        resource.setrlimit(number, resource.getrlimit(number))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _refuse_more_than_own(setup: Setup, asked: list[tuple[str, int, int]]) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pytest_prereg.measure.executors.processes import stat_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,18 +18,31 @@ if TYPE_CHECKING:
 WORKLOAD_VERSION = "1"
 
 
-def can_watch() -> bool:
-    """Whether this kernel tells which processes are whose children."""
+@cache
+def tells_children() -> bool:
+    """Whether this kernel has files of whose children processes are; else all processes are gone through."""
     return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+@cache
+def tells_memory() -> bool:
+    """Whether this kernel tells which memory of a process no file backs."""
+    return b"\nRssAnon:" in _read("/proc/self/status")
 
 
 def children(pid: int) -> list[int]:
     """Return the pids of a process's children, those of all its threads; none if it is gone."""
+    if not tells_children():
+        return [each for each in _all() if (fields := stat_of(each)) and int(fields[1]) == pid]
     found: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  # a Path for each would cost more
             found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     return found
+
+
+def _all() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
 def family(root: int) -> list[int]:
