@@ -60,9 +60,10 @@ def test_a_repeat_of_the_model_records_all_and_equal_seeds_the_same():
 
 
 @pytest.mark.torch
-def test_a_repeat_samples_a_policy_and_its_groups_depend_on_the_seed():
+def test_a_repeat_samples_a_policy_and_its_groups_depend_on_the_seed(monkeypatch):
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
+    monkeypatch.setattr("experiments.filtered_groups.SAMPLED_AT_ONCE", 20)
     threads = torch.get_num_threads()
     try:
         found = Repeat(metrics=filtered_batches.metrics, seed=5)
