@@ -6,12 +6,12 @@ import keyword
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_prereg.measure.workloads.language.settings import is_number
+from pytest_prereg.measure.workloads.language.settings import is_number, refuse
 from pytest_prereg.measure.workloads.sandbox.completions import CallTest
 from pytest_prereg.registry.refusals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_prereg.measure.workloads.sandbox.completions import Completion, ScriptTest, Test
 
@@ -19,6 +19,19 @@ WORKLOAD_VERSION = "1"
 
 DEEPEST = 64
 """How deep a value of a test may be nested; far below what any parser of JSON takes."""
+
+
+def check_completions(completions: Iterable[Completion]) -> None:
+    """Refuse those that can't be graded, all at once.
+
+    Raises:
+        ValueError: With every problem, and the number of the completion that has it.
+    """
+    refuse(
+        f"completion {number}: {problem}"
+        for number, completion in enumerate(completions, 1)
+        for problem in completion_problems(completion)
+    )
 
 
 def completion_problems(completion: Completion) -> list[str]:

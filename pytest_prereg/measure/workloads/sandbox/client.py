@@ -17,7 +17,7 @@ import pytest_prereg
 from pytest_prereg.measure.executors.processes import descendants
 from pytest_prereg.measure.workloads.language.settings import count_problem, refuse, word_problem
 from pytest_prereg.measure.workloads.sandbox import grading, messages, verdicts
-from pytest_prereg.measure.workloads.sandbox.checking import completion_problems
+from pytest_prereg.measure.workloads.sandbox.checking import check_completions, completion_problems
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 from pytest_prereg.measure.workloads.sandbox.messages import Created, Opened, Setup, Work
 
@@ -196,11 +196,7 @@ class Sandbox:
         Raises:
             ValueError: As :meth:`submit`; none is run then.
         """
-        refuse(
-            f"completion {number}: {problem}"
-            for number, completion in enumerate(completions, 1)
-            for problem in completion_problems(completion)
-        )
+        check_completions(completions)
         return [future.result() for future in [self.submit(each) for each in completions]]
 
     def creations(self) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_prereg.errors import MeasureError
 from pytest_prereg.measure.workloads.language.settings import count_problem, refuse
 from pytest_prereg.measure.workloads.sandbox import verdicts
-from pytest_prereg.measure.workloads.sandbox.checking import completion_problems
+from pytest_prereg.measure.workloads.sandbox.checking import check_completions, completion_problems
 from pytest_prereg.measure.workloads.sandbox.client import MOST, SandboxUnavailableError
 from pytest_prereg.measure.workloads.sandbox.limits import Limits
 from pytest_prereg.measure.workloads.sandbox.messages import Work
@@ -212,11 +212,7 @@ class ModalSandbox:
         Raises:
             ValueError: As :meth:`submit`; none is run then.
         """
-        refuse(
-            f"completion {number}: {problem}"
-            for number, completion in enumerate(completions, 1)
-            for problem in completion_problems(completion)
-        )
+        check_completions(completions)
         return [future.result() for future in [self.submit(each) for each in completions]]
 
     def creations(self) -> list[tuple[float, float]]:
