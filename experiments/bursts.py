@@ -33,8 +33,8 @@ def bursts(repeat: Repeat, *, bursts: int = 8, starts: int = 64, pause: float = 
 
     Of the ordered ``pairs`` of bursts those are ``caught`` in which the mean of the second lies in the 95 %
     interval (Student's t) that the starts of the first give alone. ``understated`` is the standard deviation
-    of the bursts' means divided by the standard error that a burst claims, the mean of all; 1 if starts are
-    independent.
+    of the bursts' means divided by the standard error that a burst claims, the root of the mean square of
+    all; about 1 if starts are independent, whatever their distribution.
     """
     start_one()  # the first finds the program on the disk
     times = []
@@ -65,7 +65,8 @@ def caught(times: Sequence[Sequence[float]]) -> int:
 
 def understated(times: Sequence[Sequence[float]]) -> float:
     """Return by what factor the means of bursts scatter more than a burst claims."""
-    return stdev(map(fmean, times)) / fmean(map(standard_error, times))
+    claimed = sqrt(fmean(standard_error(burst) ** 2 for burst in times))
+    return stdev(map(fmean, times)) / claimed
 
 
 def standard_error(burst: Sequence[float]) -> float:
