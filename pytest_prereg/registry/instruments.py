@@ -59,9 +59,10 @@ _KINDS = (
         unit="1",
         reads="the share of the window in which a kernel ran: the union of the profiler's kernel intervals "
         "over the window that the caller anchors",
-        bias="low: gaps between the kernels of a busy phase count as idle, 0.5 points at kernels of 0.35 ms "
-        "and 7 at 0.03 ms, and up to 3 at 0.35 ms where others evict the host's caches; a kernel that waits "
-        "counts as busy; the profiler slows what it watches, and drops kernels, which is counted",
+        bias="low: gaps between the kernels of a busy phase count as idle (of operators on a CPU 0.5 points "
+        "at 0.35 ms and 7 at 0.03 ms, and up to 3 at 0.35 ms where others evict the host's caches; of a GPU "
+        "there are no figures yet); a kernel that waits counts as busy; the profiler slows what it watches, "
+        "and drops kernels, which is counted",
         through="torch",
         falls_back_to="operator-intervals",
     ),
