@@ -145,9 +145,10 @@ def once(form: Form, states: Tensor, head: Tensor, chosen: Tensor, *, backward: 
 
 def problem_with(form: str, forms: dict[str, Form], *, backward: bool) -> str | None:
     """Return what is wrong with a form on a few tokens, if anything; it does what torch does only once."""
-    if form == NOTHING:
-        return None
     few = inputs(1, 2, 4, 64, 8)
+    if form == NOTHING:  # it has loaded what every other form has
+        once(forms["naive"], *few, backward=backward)
+        return None
     wide = tuple(each.detach().double().requires_grad_() for each in few[:2])
     found = once(forms[form], *few, backward=backward)
     right = once(forms["naive"], *wide, few[2], backward=backward)
