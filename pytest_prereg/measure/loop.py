@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_prereg.measure.schedule import Slot
     from pytest_prereg.registry.model import Experiment, Study
 
+PREEMPTED = "preempted"
 FAULTS_BEFORE_RESTART = 2
 """A small series may lose two attempts and still decide: what was broken for a moment costs no third."""
 
@@ -175,7 +176,9 @@ class _Session:
         self.running = running(measured)
         last = {attempt.repeat: attempt for file in measured for attempt in file.attempts}
         faults = (one for one in last.values() if one.outcome is Outcome.INFRASTRUCTURE)
-        self.unsent.update((one.repeat, one.mark) for one in faults if one.call is None)
+        # What was begun again by the service has ended under the mark that it began with.
+        left = (one for one in faults if one.call is None or one.cause == PREEMPTED)
+        self.unsent.update((one.repeat, one.mark) for one in left)
         ended = ((attempt.repeat, attempt.outcome) for file in measured for attempt in file.attempts)
         self.faults.update(repeat for repeat, outcome in ended if outcome is Outcome.INFRASTRUCTURE)
 
@@ -329,7 +332,7 @@ class _Session:
         """Write down that the service took a repeat from its machine, and began it again on another."""
         preempted = Result(
             outcome=Outcome.INFRASTRUCTURE,
-            cause="preempted",
+            cause=PREEMPTED,
             error="the service began the repeat again without a word",
             environment=result.environment,
         )

@@ -44,11 +44,11 @@ def _compiled(root: Path) -> Iterator[tuple[Path, bytes]]:
         if path is None or path in seen:
             continue
         seen.add(path)
-        head = importlib.util.MAGIC_NUMBER + CHECKED + importlib.util.source_hash(path.read_bytes())
-        code = SourceFileLoader(PACKAGE, str(path)).get_code(PACKAGE)
-        if code is not None:
-            yield path, head + marshal.dumps(code)
-            left += _imported(code)
+        source = path.read_bytes()  # never what was compiled before, which may be of other text
+        head = importlib.util.MAGIC_NUMBER + CHECKED + importlib.util.source_hash(source)
+        code = SourceFileLoader(PACKAGE, str(path)).source_to_code(source, str(path))
+        yield path, head + marshal.dumps(code)
+        left += _imported(code)
 
 
 def _file(root: Path, name: str) -> Path | None:

@@ -219,7 +219,6 @@ class ModalExecutor:
             raise LookupError
         job, result = self._ended.get()
         if isinstance(result, Gone):
-            self._is_gone = True
             raise MeasureError(self._out_of_reach(result.why))
         self._flights.pop(job.repeat, None)
         return job, result
@@ -343,6 +342,7 @@ class ModalExecutor:
         return Result(outcome=Outcome.INFRASTRUCTURE, cause="answer", error=what, restarts=restarts)
 
     def _out_of_reach(self, why: str) -> Problem:
+        self._is_gone = bool(self._flights)  # left to a later session, as is said here
         running = f"{len(self._flights)} repeats may run there still"
         advice = f"What runs there goes on, and is paid for: {running}. The same command takes them up again."
         return Problem(code=preflight.CODE, message=f"Modal does not answer any more: {why}", advice=advice)

@@ -12,6 +12,7 @@ answer that got lost is found here. Modal forgets marks after a week in which no
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 1 << 20
 """Of an answer; a larger one is kept nowhere but with its call."""
+KEPT_SECONDS = 6 * 24 * 3600.0
+"""For so long after a session's start no mark of it can be forgotten."""
 LONGEST_NAME = 63
 
 
@@ -52,13 +55,14 @@ def is_of(name: str, call: str, whose: str) -> bool:
 def opened(name: str) -> str:
     """Open marks of a session's own; return what each of them begins with."""
     session = os.urandom(8).hex()
-    _dict(name).put(_opened(session), session)
+    _dict(name).put(_opened(session), time.time())
     return session
 
 
 def is_open(name: str, session: str) -> bool:
     """Return whether all marks of a session are kept that were ever written."""
-    return bool(_dict(name).get(_opened(session)) == session)
+    written = _dict(name).get(_opened(session))  # asking keeps that entry, and none of its marks
+    return isinstance(written, float) and time.time() - written < KEPT_SECONDS
 
 
 def begun(name: str, mark: str) -> tuple[str, str] | None:

@@ -119,6 +119,8 @@ def in_processes(setup: Setup, users: list[int]) -> Made:
     """
     interpreter = bubblewrap.this_interpreter()
     users, unseen = _those_who_see(_needed(setup, interpreter), users)
+    if unseen and setup.isolation == "auto":  # who leaves the choice does not ask for root
+        raise UnavailableError(f'{unseen[0]}; isolation = "processes" runs them as root')
     filtered, missing = _filter()
     count = setup.limits.processes
     if not users:
@@ -186,10 +188,10 @@ def _needed(setup: Setup, interpreter: bubblewrap.Interpreter) -> list[Path]:
 def _show(paths: list[Path], users: list[int]) -> None:
     if not users:
         return
+    closed = ", ".join(sorted(str(path) for path in paths if staging.closed(path)))
     try:
         staging.show(paths)
     except OSError as error:
-        closed = ", ".join(sorted(str(path) for path in paths if staging.closed(path)))
         raise UnavailableError(
             f"only root can enter {closed}, and that can't be shown to others ({error}): install Python "
             "where all may enter, or run as another user"
