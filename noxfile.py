@@ -102,6 +102,13 @@ def calibration(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
+def figures(session: nox.Session) -> None:
+    """Draw the study's figures whose numbers have changed."""
+    session.install("--editable", ".[report]")
+    session.run("python", "docs/figures.py", *session.posargs)
+
+
+@nox.session(python=OLDEST)
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install(*group("lint"))

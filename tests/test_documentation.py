@@ -29,6 +29,8 @@ DOCS = ROOT / "docs"
 CODE = re.compile(r"\bPR\d{3}\b")
 FLAGS = re.MULTILINE | re.DOTALL
 CAPTIONED = re.compile(r"^```\{code-block\} \S+\n:caption: (\S+)\n\n(.*?)^```$", FLAGS)
+CITATION = re.compile(r"<!-- prereg: [^>]*-->.*?<!-- /prereg -->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 FENCE = re.compile(r"^```(?P<language>\S+)\n(?P<body>.*?)^```$", FLAGS)
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="runs in a checkout or an unpacked sdist")
@@ -85,7 +87,7 @@ def test_start_holds_two_commands_of_one_line_each():
 
 def test_start_first_measures_afresh_and_then_runs_the_tests():
     measure, tests = fences(start_section(), "bash")
-    assert "--prereg-fresh" in measure
+    assert "--prereg-fresh -k quick" in measure
     assert tests.rstrip().endswith("&& pytest")
 
 
@@ -309,3 +311,20 @@ def test_the_verdicts_that_readme_shows_are_those_of_the_committed_evidence():
     )
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     assert all(line in lines for line in shown.splitlines()), done.stdout
+
+
+def test_every_number_of_the_study_is_cited_or_registered():
+    """What is measured is written by ``cite``; any other number is one of the prediction file's own."""
+    written = re.sub(
+        r"```.*?^```|`[^`]*`|\]\([^)]*\)", "", CITATION.sub("", read(DOCS / "study.md")), flags=FLAGS
+    )
+    assert {*NUMBER.findall(written)} - {*NUMBER.findall(read(ROOT / "predictions.toml"))} == set()
+
+
+def test_figures_show_what_is_recorded():
+    done = subprocess.run(
+        [sys.executable, DOCS / "figures.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.findall(r"!\[[^]]*\]\(figures/([a-z-]+)\.svg\)", read(DOCS / "study.md"))
+    assert {*shown} == {path.stem for path in (DOCS / "figures").iterdir()}
