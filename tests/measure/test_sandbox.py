@@ -475,7 +475,7 @@ for capability in {dropped}:
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: for what is started from here on
 hung = sandboxes.calling("import os, time\\nif os.fork() == 0: os.setsid(); time.sleep(99)\\ndef f():\\n while 1: 0")
 brief = msgspec.structs.replace(sandboxes.SMALL, deadline=0.5)
-with Sandbox(limits=brief, isolation="processes", packages=[Path({packages!r})]) as opened:
+with Sandbox(limits=brief, isolation={isolation!r}, packages=[Path({packages!r})]) as opened:
     found = opened.grade([sandboxes.calling("import theirs\\ndef f(): return True"), hung])
     print(*(each.outcome.value for each in found), opened.alive(), *opened.missing, sep="\\n")
 """
@@ -487,19 +487,37 @@ with Sandbox(limits=brief, isolation="processes", packages=[Path({packages!r})])
 )
 def test_a_root_who_can_t_show_python_to_others_runs_programs_itself_and_says_so(tmp_path, dropped):
     """In most containers Python lies below /root, and root may not mount."""
-    packages = tmp_path / "closed" / "packages"
-    packages.mkdir(parents=True)
-    packages.parent.chmod(0o700)
-    packages.joinpath("theirs.py").touch()
-    source = CONTAINER_S_ROOT.format(
-        folder=str(Path(__file__).parent), dropped=dropped, packages=str(packages)
-    )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    done, packages = as_a_container_s_root(tmp_path, dropped, "processes")
+    assert done.returncode == 0, done.stderr
     passed, hung, left, *missing = done.stdout.splitlines()
     assert (passed, hung, left) == ("pass", "timeout", "0")
     assert any(sentence.startswith("no namespaces: programs run as root,") for sentence in missing)
     if dropped == [21]:
         assert any("only root can enter" in sentence and str(packages) in sentence for sentence in missing)
+
+
+@sandboxes.needs_root
+def test_a_root_who_leaves_the_choice_does_not_run_programs_itself(tmp_path):
+    done, _ = as_a_container_s_root(tmp_path, [21], "auto", PATH="/nowhere")
+    assert done.returncode == 1
+    assert "SandboxUnavailableError" in done.stderr
+    assert "only root can enter" in done.stderr
+
+
+def as_a_container_s_root(
+    tmp_path: Path, dropped: list[int], isolation: str, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    packages = tmp_path / "closed" / "packages"
+    packages.mkdir(parents=True)
+    packages.parent.chmod(0o700)
+    packages.joinpath("theirs.py").touch()
+    source = CONTAINER_S_ROOT.format(
+        folder=str(Path(__file__).parent), dropped=dropped, packages=str(packages), isolation=isolation
+    )
+    command = [sys.executable, "-c", source]
+    environ = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    return done, packages
 
 
 FEWER_LIMITS = """

@@ -156,6 +156,15 @@ def test_where_marks_were_taken_away_nothing_is_known_of_them(service: Service):
     assert not marks.is_open("prereg-study", session)
 
 
+def test_marks_of_a_session_that_began_a_week_ago_may_be_forgotten_whoever_has_asked_since(service: Service):
+    import modal
+
+    session = marks.opened("prereg-study")
+    kept = modal.Dict.from_name("prereg-study")
+    kept.put(marks._opened(session), kept.get(marks._opened(session)) - 7 * 86400)
+    assert not marks.is_open("prereg-study", session)
+
+
 @pytest.mark.parametrize("kept", [b"[]", {"fc": 1}, "", "no call"])
 def test_what_a_body_keeps_under_a_mark_is_no_call_of_the_repeat(
     service: Service, workshop: Workshop, kept: Any

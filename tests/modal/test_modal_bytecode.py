@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -67,3 +69,13 @@ def test_nothing_is_sent_where_asserts_are_left_out(tmp_path: Path):
     )
     subprocess.run([sys.executable, "-O", "-c", program], check=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_compiled_of_another_text_is_never_sent(root: Path):
+    path = next(root.joinpath("pytest_prereg").glob("errors.py"))
+    text = path.read_text("utf-8")
+    path.write_text("STALE = True\n", encoding="utf-8")
+    py_compile.compile(str(path), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    path.write_text(text, encoding="utf-8")
+    sent = dict(bytecode._compiled(root))[path]
+    assert "STALE" not in marshal.loads(sent[16:]).co_names
