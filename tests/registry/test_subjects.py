@@ -12,6 +12,7 @@ import pytest
 
 from pytest_prereg.errors import StudyError
 from pytest_prereg.registry import subjects
+from pytest_prereg.registry.digest import source_of_all
 from pytest_prereg.registry.load import load_study
 from pytest_prereg.registry.lock import plan_registration, read_lock, register
 from pytest_prereg.registry.sources import source_digest, source_files
@@ -421,10 +422,11 @@ class TestSourceDigest:
         lock = read_lock(study.lock_path)
         assert lock is not None
         now = {name: source_digest(study, one) for name, one in study.experiments.items()}
-        registered = {study.predictions[name].experiment: one for name, one in lock.predictions.items()}
-        assert {name: now[name] for name in registered} == {
-            name: entry.experiment for name, entry in registered.items()
+        of_each = {
+            name: source_of_all({one: now[one] for one in study.predictions[name].experiments})
+            for name in lock.predictions
         }
+        assert of_each == {name: entry.experiment for name, entry in lock.predictions.items()}
 
 
 class TestLock:
