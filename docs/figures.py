@@ -59,16 +59,19 @@ def recorded() -> dict[str, Measured]:
     }
 
 
+TAIL = {
+    "floor-is-7-5-percent": 0.0,
+    "idle-at-a-quarter-percent": 0.25,
+    "idle-at-half-a-percent": 0.5,
+    "idle-at-one-percent": 1.0,
+    "idle-at-two-percent": 2.0,
+    "idle-at-five-percent": 5.0,
+    "idle-at-ten-percent": 10.0,
+}
+"""Predictions of the idle share, with the rate of timeouts in per cent."""
+
+
 def _tail(axes: Any, of: dict[str, Measured]) -> None:
-    rates = {
-        "floor-is-7-5-percent": 0.0,
-        "idle-at-a-quarter-percent": 0.25,
-        "idle-at-half-a-percent": 0.5,
-        "idle-at-one-percent": 1.0,
-        "idle-at-two-percent": 2.0,
-        "idle-at-five-percent": 5.0,
-        "idle-at-ten-percent": 10.0,
-    }
     grid = np.concatenate([np.linspace(0, 1.5, 76), np.linspace(1.6, 10.5, 90)])
     law = {"busy": BUSY, "reward": REWARD, "deadline": DEADLINE}
     shares = [idle_shares(rate / 100, COMPLETIONS, **law) for rate in grid]
@@ -81,7 +84,7 @@ def _tail(axes: Any, of: dict[str, Measured]) -> None:
         ls=(0, (4, 3)),
         label="model: its median step",
     )
-    for number, (name, rate) in enumerate(rates.items()):
+    for number, (name, rate) in enumerate(TAIL.items()):
         label = "measured, 95 % interval, n = 7" if number == 0 else None
         _point(axes, rate, of[name], scale=100, label=label)
     axes.set_xlabel(
@@ -204,22 +207,13 @@ def _beliefs(axes: Any, of: dict[str, Measured]) -> None:
 
 def figures(of: dict[str, Measured]) -> list[Figure]:
     """All figures, in the order of the page."""
-    tail = (
-        "floor-is-7-5-percent",
-        "idle-at-a-quarter-percent",
-        "idle-at-half-a-percent",
-        "idle-at-one-percent",
-        "idle-at-two-percent",
-        "idle-at-five-percent",
-        "idle-at-ten-percent",
-    )
 
     def rows(name: str, table: Sequence[tuple[str, str]], xlabel: str, **how: Any) -> Figure:
         height = 0.9 + 0.36 * len(table)
         return Figure(name, tuple(key for _, key in table), _bars(table, xlabel, **how), (7.2, height))
 
     return [
-        Figure("idle-share", tail, _tail),
+        Figure("idle-share", tuple(TAIL), _tail),
         rows("batches", BATCHES, "time of a completion in small batches, relative to batches of 128", line=1),
         rows("remedies", REMEDIES, "ratio of step times, at one timeout in a hundred", line=1),
         rows(
