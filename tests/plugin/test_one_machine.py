@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +78,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., RealStudy]]:
     yield study
     for one in made:
         for pid in one.processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself since it was looked for
+                os.kill(pid, signal.SIGKILL)
 
 
 def tried(study: RealStudy, **variables: str) -> subprocess.Popen[str]:
